@@ -29,6 +29,8 @@ def need(module: str, extra: str = "nets"):
             return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtraError(
-            module, expected=f"the package {module.split('.')[0]}", got=str(error),
+            module,
+            expected=f"the package {module.split('.')[0]}",
+            got=str(error),
             remedy=f"run pip install 'attnbias[{extra}]'",
-        ) from None  # fmt: skip
+        ) from None

@@ -47,9 +47,11 @@ def target_path(path) -> Path:
                 raise OSError(f"{_kind(path)} of that name")
     except (FileNotFoundError, NotADirectoryError):
         raise MissingFileError(
-            str(path), expected="an existing folder", got=f"no folder {str(path.parent)!r}",
+            str(path),
+            expected="an existing folder",
+            got=f"no folder {str(path.parent)!r}",
             remedy="make the folder first",
-        ) from None  # fmt: skip
+        ) from None
     except (OSError, ValueError) as error:
         raise _unusable(path, error) from None
     return path
@@ -71,9 +73,11 @@ def new_path(path: Path) -> Path:
     """A path that nothing lies at: what took hours, and what a page rests on, stays."""
     if path.exists():
         raise FileAccessError(
-            str(path), expected="a place for a new result", got="one that is there",
+            str(path),
+            expected="a place for a new result",
+            got="one that is there",
             remedy="name another folder, or move the old result away",
-        )  # fmt: skip
+        )
     return path
 
 

@@ -17,8 +17,9 @@ _PACKAGES = ("numpy", "torch", "numba", "accelerate", "transformers", "tokenizer
 
 _SECRET = re.compile(  # names of options; --tokens and --tokenizer are none
     r"token(?!s|i[sz])|secret|passw|passphrase|pwd|credential|bearer|auth(?!or)"
-    r"|(api|access|private|secret)[-_]?key|(^|[-_])(key|pat)$", re.IGNORECASE,
-)  # fmt: skip
+    r"|(api|access|private|secret)[-_]?key|(^|[-_])(key|pat)$",
+    re.IGNORECASE,
+)
 _ASSIGNED = re.compile(r"([^=:\s]+)(\s*[=:]\s*)(.+)", re.DOTALL)
 _SHAPES = re.compile(  # what is a secret wherever it stands
     r"(?<=://)[^/@\s]+(?=@)|\b(hf|gh[a-z]|github_pat|glpat|sk|xox[a-z])[-_][\w-]{16,}"

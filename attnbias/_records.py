@@ -44,9 +44,11 @@ def as_stored(record: dict) -> dict:
         return json.loads(json.dumps(record))
     except (TypeError, ValueError, RecursionError) as error:
         raise DtypeError(
-            "meta", expected="numbers, strings, lists and dicts, which json can hold",
-            got=str(error), remedy="convert or drop the other values before saving",
-        ) from None  # fmt: skip
+            "meta",
+            expected="numbers, strings, lists and dicts, which json can hold",
+            got=str(error),
+            remedy="convert or drop the other values before saving",
+        ) from None
 
 
 def require_seal(path, header, kind: str, content: Iterable[bytes] = ()) -> dict:
@@ -66,18 +68,25 @@ def require_seal(path, header, kind: str, content: Iterable[bytes] = ()) -> dict
         )
     if header.get("format") not in (1, FORMAT):
         raise FileFormatError(
-            str(path), expected=f"format {FORMAT}", got=f"format {header.get('format')}",
+            str(path),
+            expected=f"format {FORMAT}",
+            got=f"format {header.get('format')}",
             remedy="read it with the version of attnbias that wrote it, or make it again",
-        )  # fmt: skip
+        )
     plain = {key: value for key, value in header.items() if key != _SEAL}
     if header["format"] == 1 and _SEAL not in header:
-        warnings.warn(f"{path}: written before files had a checksum, and read unchecked; "
-                      "save it again to have one", stacklevel=3)  # fmt: skip
+        warnings.warn(
+            f"{path}: written before files had a checksum, and read unchecked; "
+            "save it again to have one",
+            stacklevel=3,
+        )
     elif header.get(_SEAL) != _digest(plain, content):
         raise ChecksumError(
-            str(path), expected="the content that its checksum was taken of", got="another",
+            str(path),
+            expected="the content that its checksum was taken of",
+            got="another",
             remedy="the file is damaged, or was edited: take another copy, or make it again",
-        )  # fmt: skip
+        )
     return plain
 
 
@@ -112,9 +121,11 @@ def read_json(path, kind: str) -> dict:
         if isinstance(error, FileFormatError):
             raise
         raise FileFormatError(
-            str(path), expected=f"a {kind} in json", got=str(error)[:100],
+            str(path),
+            expected=f"a {kind} in json",
+            got=str(error)[:100],
             remedy="the file is damaged or another's: give another, or make it again",
-        ) from None  # fmt: skip
+        ) from None
     return require_seal(path, record, kind)
 
 
@@ -193,6 +204,8 @@ def _require_arrays(stream: BinaryIO) -> None:
         raise ValueError("a zip file whose directory does not list all that it holds")
     unpacked = sum(member.file_size for member in members)
     if unpacked > unpacked_limit(size):
-        raise ValueError(f"{size} bytes that unpack to {unpacked}, over {_LARGEST_RATIO} times "
-                         "as many; write them uncompressed")  # fmt: skip
+        raise ValueError(
+            f"{size} bytes that unpack to {unpacked}, over {_LARGEST_RATIO} times "
+            "as many; write them uncompressed"
+        )
     stream.seek(0)

@@ -105,8 +105,12 @@ def real_tokens(lengths, mask, X: torch.Tensor) -> torch.Tensor:
     """(n,) long: the length of each sequence by its `lengths`, or its `mask`, or T."""
     if mask is not None:
         if lengths is not None:
-            raise RangeError("mask", expected="lengths or a mask, not both", got="both",
-                             remedy="leave one out; the lengths are mask.sum(dim=1)")  # fmt: skip
+            raise RangeError(
+                "mask",
+                expected="lengths or a mask, not both",
+                got="both",
+                remedy="leave one out; the lengths are mask.sum(dim=1)",
+            )
         return as_lengths(_lengths_of(mask, X), X, low=2)
     if lengths is None:
         if words := _padding(X):
@@ -153,10 +157,11 @@ def _lengths_of(mask, X: torch.Tensor) -> torch.Tensor:
     holes = (mask != (torch.arange(X.shape[1], device=X.device) < lengths[:, None])).any(dim=1)
     if bool(holes.any()):
         raise RangeError(
-            "mask", expected="real tokens first and padding after them, in each sequence",
+            "mask",
+            expected="real tokens first and padding after them, in each sequence",
             got=f"padding before one in {int(holes.sum())}, first in {int(holes.int().argmax())}",
             remedy=f"{sequences.format(1)} closes the gaps, mask == 0 where it is True at padding",
-        )  # fmt: skip
+        )
     return lengths
 
 
@@ -186,8 +191,12 @@ def as_lengths(lengths, X: torch.Tensor, *, low: int) -> torch.Tensor:
     lengths = lengths.to(torch.long, copy=True)
     if int(lengths.min()) < low or int(lengths.max()) > T:
         got = f"{int(lengths.min())} to {int(lengths.max())}"
-        raise ShapeError("lengths", expected=f"each from {low} to T = {T}", got=got,
-                         remedy="drop shorter sequences and check the padding")  # fmt: skip
+        raise ShapeError(
+            "lengths",
+            expected=f"each from {low} to T = {T}",
+            got=got,
+            remedy="drop shorter sequences and check the padding",
+        )
     return lengths
 
 
@@ -199,9 +208,11 @@ def as_token_indices(name: str, value, lengths: torch.Tensor) -> torch.Tensor:
     if bad.numel():
         i = int(bad[0])
         raise RangeError(
-            name, expected=f"indices below the length ({int(lengths[i])} in sequence {i})",
-            got=str(int(value[i])), remedy="token indices start at 0 and never point at padding",
-        )  # fmt: skip
+            name,
+            expected=f"indices below the length ({int(lengths[i])} in sequence {i})",
+            got=str(int(value[i])),
+            remedy="token indices start at 0 and never point at padding",
+        )
     return value
 
 
@@ -226,12 +237,18 @@ def chosen(index, n: int) -> np.ndarray:
     except (IndexError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         why = f" ({error})" if len(str(error)) < 90 else ""  # out of which bounds, by how many
         raise RangeError(
-            "index", got=short(index) + why, remedy="for example data[:5] or data[[3, 1]]",
+            "index",
+            got=short(index) + why,
+            remedy="for example data[:5] or data[[3, 1]]",
             expected=f"an integer, a slice, a list of integers or a mask, of {n} sequences",
-        ) from None  # fmt: skip
+        ) from None
     if not len(rows):
-        raise RangeError("index", expected="at least one sequence", got=f"{short(index)}, none",
-                         remedy="a data set is never empty; widen the choice")  # fmt: skip
+        raise RangeError(
+            "index",
+            expected="at least one sequence",
+            got=f"{short(index)}, none",
+            remedy="a data set is never empty; widen the choice",
+        )
     return rows.copy()  # torch takes no view that runs backwards
 
 
@@ -241,20 +258,34 @@ def require_alike(parts: Sequence) -> None:
         "d": (ShapeError, lambda part: part.d, "take the same features in each"),
         "dtype": (DtypeError, lambda part: dtype_name(part.X), "use part.to(dtype=...)"),
         "device": (DeviceError, lambda part: str(part.X.device), "use part.to(device)"),
-        "opt": (RangeError, lambda part: "none" if part.opt is None else "given",
-                "give all of them optimal tokens, or none"),
-        "u": (RangeError, lambda part: "none" if part.u is None else "given",
-              "use part.with_decoder(u) to give each the same"),
-    }  # fmt: skip
+        "opt": (
+            RangeError,
+            lambda part: "none" if part.opt is None else "given",
+            "give all of them optimal tokens, or none",
+        ),
+        "u": (
+            RangeError,
+            lambda part: "none" if part.u is None else "given",
+            "use part.with_decoder(u) to give each the same",
+        ),
+    }
     first = parts[0]
     for i, part in enumerate(parts):
         for name, (error, fact, remedy) in facts.items():
             if fact(part) != fact(first):
-                raise error(f"parts[{i}]", expected=f"{name} as in parts[0], {fact(first)}",
-                            got=str(fact(part)), remedy=remedy)  # fmt: skip
+                raise error(
+                    f"parts[{i}]",
+                    expected=f"{name} as in parts[0], {fact(first)}",
+                    got=str(fact(part)),
+                    remedy=remedy,
+                )
         if part.u is not None and not torch.equal(part.u, first.u):
-            raise RangeError(f"parts[{i}]", expected="the decoder u of parts[0]", got="another",
-                             remedy="use part.with_decoder(u) to give each the same")  # fmt: skip
+            raise RangeError(
+                f"parts[{i}]",
+                expected="the decoder u of parts[0]",
+                got="another",
+                remedy="use part.with_decoder(u) to give each the same",
+            )
 
 
 def without_padding(X: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -336,9 +367,11 @@ def as_opt(opt, u, lengths: torch.Tensor) -> torch.Tensor | None:
         return None
     if u is not None:
         raise RangeError(
-            "opt", expected="optimal tokens or a decoder u, not both", got="both",
+            "opt",
+            expected="optimal tokens or a decoder u, not both",
+            got="both",
             remedy="leave opt out: the decoder's scores decide it (Definition 1)",
-        )  # fmt: skip
+        )
     return as_token_indices("opt", opt, lengths)
 
 

@@ -76,9 +76,11 @@ def _numbers(name: str, value) -> str:
 def require_dense(name: str, tensor: torch.Tensor) -> None:
     if tensor.is_meta:
         raise DeviceError(
-            name, expected="a tensor with entries", got="one on the meta device, which holds none",
+            name,
+            expected="a tensor with entries",
+            got="one on the meta device, which holds none",
             remedy="make it on 'cpu' or on a GPU",
-        )  # fmt: skip
+        )
     parts = (
         "pass its parts, [*nested.unbind()], where a list is taken, as in Dataset.from_sequences"
     )
@@ -99,9 +101,11 @@ def as_float_tensor(name: str, value, *, dtype=None) -> torch.Tensor:
         value = value.double()  # which of its columns hold whole numbers is an accident
     if value.dtype not in FLOATS:
         raise DtypeError(
-            name, expected="dtype float64 (or float32)", got=dtype_name(value),
+            name,
+            expected="dtype float64 (or float32)",
+            got=dtype_name(value),
             remedy=f"convert it: {name}.double() in torch, {name}.astype(float) in numpy",
-        )  # fmt: skip
+        )
     return value if dtype is None else value.to(dtype)
 
 
@@ -122,18 +126,22 @@ def as_numbers(name: str, value, shape: tuple | None = None, dtype=None) -> np.n
             raise TypeError(f"entries of dtype {array.dtype}")
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise DtypeError(
-            name, expected="real numbers: a tensor, an array or a list",
-            got=f"{type(value).__name__} ({error})", remedy="pass floats",
-        ) from None  # fmt: skip
+            name,
+            expected="real numbers: a tensor, an array or a list",
+            got=f"{type(value).__name__} ({error})",
+            remedy="pass floats",
+        ) from None
     array = array if dtype is None else array.astype(dtype, copy=False)
     if shape is None or array.shape == shape:
         return array
     if array.size == 1 and array.ndim <= len(shape):
         return np.broadcast_to(array, shape)
     raise ShapeError(
-        name, expected=f"shape {shape}, or a single number", got=f"shape {array.shape}",
+        name,
+        expected=f"shape {shape}, or a single number",
+        got=f"shape {array.shape}",
         remedy="pass one number for each value beside it",
-    )  # fmt: skip
+    )
 
 
 def require_finite(name: str, tensor: torch.Tensor, columns: list | None = None) -> None:
@@ -173,24 +181,34 @@ def require_vectors(**tensors) -> None:
     """Dense float tensors of shapes that broadcast, as they are: none is read or copied."""
     for name, value in tensors.items():
         if not isinstance(value, torch.Tensor) or value.dtype not in FLOATS:
-            raise DtypeError(name, expected="a tensor of dtype float32 or float64",
-                             got=short(value), remedy="pass torch.as_tensor of floats")  # fmt: skip
+            raise DtypeError(
+                name,
+                expected="a tensor of dtype float32 or float64",
+                got=short(value),
+                remedy="pass torch.as_tensor of floats",
+            )
         require_dense(name, value)
     try:
         np.broadcast_shapes(*(tuple(value.shape) for value in tensors.values()))
     except ValueError:  # torch's own function would import sympy
         got = " and ".join(str(tuple(value.shape)) for value in tensors.values())
-        raise ShapeError(", ".join(tensors), expected="shapes that broadcast", got=got,
-                         remedy="pass one number for each value beside it") from None  # fmt: skip
+        raise ShapeError(
+            ", ".join(tensors),
+            expected="shapes that broadcast",
+            got=got,
+            remedy="pass one number for each value beside it",
+        ) from None
 
 
 def require_device(name: str, tensor: torch.Tensor, device: torch.device) -> None:
     """Refuse a tensor that lies on another device than the data."""
     if tensor.device != device:
         raise DeviceError(
-            name, expected=f"a tensor on {device}", got=f"one on {tensor.device}",
+            name,
+            expected=f"a tensor on {device}",
+            got=f"one on {tensor.device}",
             remedy=f"move it with {name}.to({str(device)!r})",
-        )  # fmt: skip
+        )
 
 
 def as_device(name: str, device) -> torch.device:
@@ -218,9 +236,11 @@ def require_float_dtype(name: str, dtype) -> torch.dtype:
     """The dtype, which must be torch.float32 or torch.float64."""
     if not isinstance(dtype, torch.dtype) or dtype not in FLOATS:
         raise DtypeError(
-            name, expected="torch.float64 (or torch.float32)", got=short(dtype),
+            name,
+            expected="torch.float64 (or torch.float32)",
+            got=short(dtype),
             remedy="half precision and integers can't hold the log domain",
-        )  # fmt: skip
+        )
     return dtype
 
 
@@ -286,9 +306,11 @@ def require_number(
     outside = value < low or value > high
     if outside or (open_low and value == low) or (open_high and value == high):
         raise RangeError(
-            name, expected=f"a number in {left}{low:g}, {high:g}{right}", got=f"{value:g}",
+            name,
+            expected=f"a number in {left}{low:g}, {high:g}{right}",
+            got=f"{value:g}",
             remedy="choose a value in that range",
-        )  # fmt: skip
+        )
     return value
 
 
@@ -299,9 +321,11 @@ def require_int(name: str, value, *, low: int, high: int = 2**31 - 1) -> int:
         raise DtypeError(name, expected="an integer", got=got, remedy="pass an int")
     if value < low or value > high:
         raise RangeError(
-            name, expected=f"an integer of at least {low} and at most {high}", got=short(value),
+            name,
+            expected=f"an integer of at least {low} and at most {high}",
+            got=short(value),
             remedy="choose a value in that range",
-        )  # fmt: skip
+        )
     return int(value)
 
 
@@ -325,9 +349,11 @@ def require_mapping(name: str, value) -> dict:
     """A mapping; None is an empty one."""
     if value is not None and not isinstance(value, Mapping):
         raise DtypeError(
-            name, expected="a dict", got=f"{type(value).__name__} {short(value)}",
+            name,
+            expected="a dict",
+            got=f"{type(value).__name__} {short(value)}",
             remedy="pass a dict of names and values, or leave it out",
-        )  # fmt: skip
+        )
     return {} if value is None else value
 
 
@@ -335,9 +361,11 @@ def require_choice(name: str, value, choices) -> str:
     """One of a few words."""
     if not isinstance(value, str | int) or value not in choices:
         raise RangeError(
-            name, expected="one of " + ", ".join(repr(c) for c in choices), got=short(value),
+            name,
+            expected="one of " + ", ".join(repr(c) for c in choices),
+            got=short(value),
             remedy="pick one of these",
-        )  # fmt: skip
+        )
     return value
 
 

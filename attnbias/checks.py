@@ -91,9 +91,11 @@ class Check:
             shapes = [getattr(each, "shape", None) for each in series]
             if shapes[0] is None or len(shapes[0]) != 1 or len(set(shapes)) > 1:
                 raise ShapeError(
-                    "step", expected="step, values and bounds as three (R,) arrays, or none",
-                    got=f"shapes {', '.join(map(str, shapes))}", remedy="use Check.along",
-                )  # fmt: skip
+                    "step",
+                    expected="step, values and bounds as three (R,) arrays, or none",
+                    got=f"shapes {', '.join(map(str, shapes))}",
+                    remedy="use Check.along",
+                )
 
     @classmethod
     def along(
@@ -147,9 +149,20 @@ class Check:
             room = np.where(values == bounds, 0.0, room) + allowance
         worst = _least_room(room, values, bounds)
         return cls(
-            statement, float(values[worst]), float(bounds[worst]), sense, source, provenance,
-            applicable, reason, float(allowance[worst]), vacuous, step, values, bounds,
-        )  # fmt: skip
+            statement,
+            float(values[worst]),
+            float(bounds[worst]),
+            sense,
+            source,
+            provenance,
+            applicable,
+            reason,
+            float(allowance[worst]),
+            vacuous,
+            step,
+            values,
+            bounds,
+        )
 
     @classmethod
     def not_applicable(
@@ -157,9 +170,15 @@ class Check:
     ) -> Check:
         """A check whose hypotheses fail, and why; it never holds."""
         return cls(
-            statement, math.nan, math.nan, sense, source, provenance,
-            applicable=False, reason=reason,
-        )  # fmt: skip
+            statement,
+            math.nan,
+            math.nan,
+            sense,
+            source,
+            provenance,
+            applicable=False,
+            reason=reason,
+        )
 
     @property
     def holds(self) -> bool:
@@ -195,9 +214,11 @@ class Check:
 
         if self.step is None or self.values is None or self.bounds is None:
             raise ShapeError(
-                "check", expected="a check with a value at every recorded step",
-                got=f"one of a single value: {self.statement}", remedy="read .value and .bound",
-            )  # fmt: skip
+                "check",
+                expected="a check with a value at every recorded step",
+                got=f"one of a single value: {self.statement}",
+                remedy="read .value and .bound",
+            )
         pairs = zip(self.values, self.bounds, strict=True)
         slack = [_slack(value, bound, self.sense) for value, bound in pairs]
         columns = {"step": self.step, "value": self.values, "bound": self.bounds, "slack": slack}
@@ -218,9 +239,11 @@ def _require_real(name: str, value) -> None:
         real = False
     if not real:
         raise DtypeError(
-            name, expected="a real number that float64 holds (NaN never holds)", got=short(value),
+            name,
+            expected="a real number that float64 holds (NaN never holds)",
+            got=short(value),
             remedy="pass a float",
-        )  # fmt: skip
+        )
 
 
 def _least_room(room: np.ndarray, values: np.ndarray, bounds: np.ndarray) -> int:
@@ -302,9 +325,11 @@ class CheckTable(tuple[Check, ...]):
         for entry in entries:
             if isinstance(checks, Check) or not isinstance(entry, Check):
                 raise DtypeError(
-                    "checks", expected="Checks, in a list or another iterable", got=short(entry),
+                    "checks",
+                    expected="Checks, in a list or another iterable",
+                    got=short(entry),
                     remedy="build each with Check(statement, value, bound)",
-                )  # fmt: skip
+                )
         return super().__new__(cls, entries)
 
     @overload

@@ -120,9 +120,11 @@ class Dataset:
         require_shape("X", X, (None, None, None), "(n, T, d), none of them zero")
         if X.shape[1] < 2:
             raise ShapeError(
-                "X", expected="at least 2 tokens a sequence", got="T = 1",
+                "X",
+                expected="at least 2 tokens a sequence",
+                got="T = 1",
                 remedy="attention over one token selects nothing; add tokens",
-            )  # fmt: skip
+            )
         y = _sequences.as_labels(y, X)
         lengths = _sequences.real_tokens(lengths, mask, X)
         real = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
@@ -143,10 +145,15 @@ class Dataset:
 
     @classmethod
     def from_sequences(
-        cls, sequences: Iterable[Any], y: TensorLike, u: TensorLike | None = None, name: str = "",
-        meta: Mapping[str, Any] | None = None, opt: TensorLike | None = None,
+        cls,
+        sequences: Iterable[Any],
+        y: TensorLike,
+        u: TensorLike | None = None,
+        name: str = "",
+        meta: Mapping[str, Any] | None = None,
+        opt: TensorLike | None = None,
         query: TensorLike | None = None,
-    ) -> Dataset:  # fmt: skip
+    ) -> Dataset:
         """A data set of sequences of any lengths, which are padded here.
 
         Parameters
@@ -250,10 +257,12 @@ class Dataset:
         if any(part.key is not None for part in given):
             joined["key"] = _sequences.stacked([part.keys for part in given])
         return cls(
-            _sequences.stacked([part.X for part in given]), u=given[0].u, **joined,
+            _sequences.stacked([part.X for part in given]),
+            u=given[0].u,
+            **joined,
             name=" + ".join(dict.fromkeys(part.name for part in given if part.name)),
             meta=metas[0] if all(meta == metas[0] for meta in metas) else {"parts": metas},
-        )  # fmt: skip
+        )
 
     def __len__(self) -> int:
         return self.n

@@ -161,6 +161,5 @@ def as_loss(loss: str | Loss) -> Loss:
     own = "for a loss of your own build Loss(name, log_value, log_slope)"
     if require_type("loss", loss, str, "a name or a Loss", own) not in LOSSES:
         known = ", ".join(map(repr, LOSSES))
-        raise RangeError("loss", expected=f"one of {known}, or a Loss", got=short(loss),
-                         remedy=own)  # fmt: skip
+        raise RangeError("loss", expected=f"one of {known}, or a Loss", got=short(loss), remedy=own)
     return LOSSES[loss]

@@ -247,9 +247,11 @@ class SelfAttention(torch.nn.Module):
         require_device("X", X, self.W.device)
         if X.dtype != self.W.dtype:
             raise DtypeError(
-                "X", expected=f"the layer's dtype, {self.W.dtype}", got=str(X.dtype),
+                "X",
+                expected=f"the layer's dtype, {self.W.dtype}",
+                got=str(X.dtype),
                 remedy="convert the tokens with X.to(layer.W.dtype), or the layer",
-            )  # fmt: skip
+            )
         return X, _lengths(lengths, X)
 
     def extra_repr(self) -> str:

@@ -320,9 +320,11 @@ def NGD(
     beta = require_number("momentum", momentum, low=0.0)
     if beta >= 1:
         raise RangeError(
-            "momentum", expected="a number in [0, 1)", got=f"{beta:g}",
+            "momentum",
+            expected="a number in [0, 1)",
+            got=f"{beta:g}",
             remedy="0.9 is usual; at 1 the velocity never decays",
-        )  # fmt: skip
+        )
     normalise = require_choice("normalise", normalise, ("separate", "shared"))
     decay = _decay(decay)
     log_cap, cap_text = _cap(max_step)
@@ -338,9 +340,11 @@ def _decay(decay) -> tuple[float, float]:
         p, q = decay
     except (TypeError, ValueError):
         raise DtypeError(
-            "decay", expected="two numbers (p, q)", got=short(decay),
+            "decay",
+            expected="two numbers (p, q)",
+            got=short(decay),
             remedy="(2 / 3, 1) is the paper's choice, (0, 0) is none",
-        ) from None  # fmt: skip
+        ) from None
     return require_number("decay p", p, low=0, high=1), require_number("decay q", q, low=0, high=1)
 
 

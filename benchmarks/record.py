@@ -116,8 +116,15 @@ def _require(path, whole) -> None:
 
 
 def _is_row(row, group: str) -> bool:
-    kinds = {"group": WORD, "name": WORD, "value": NUMBER, "target": (*NUMBER, type(None)),
-             "at_least": (bool,), "unit": WORD, "facts": (dict,)}  # fmt: skip
+    kinds = {
+        "group": WORD,
+        "name": WORD,
+        "value": NUMBER,
+        "target": (*NUMBER, type(None)),
+        "at_least": (bool,),
+        "unit": WORD,
+        "facts": (dict,),
+    }
     if not isinstance(row, dict) or set(row) != set(kinds) or row["group"] != group:
         return False
     if not all(type(row[key]) in allowed for key, allowed in kinds.items()):

@@ -132,9 +132,11 @@ def exercise(label: str) -> Exercise:
     if label not in known:
         near = difflib.get_close_matches(str(label), known, n=1)
         raise RangeError(
-            "label", expected="the label of an exercise", got=str(label)[:40],
+            "label",
+            expected="the label of an exercise",
+            got=str(label)[:40],
             remedy=f"did you mean {near[0]!r}" if near else "take it from the chapter's text",
-        )  # fmt: skip
+        )
     return known[label]
 
 

@@ -118,9 +118,11 @@ def linear_probe(texts, vectors, y, *, ridge: float = 0.1) -> torch.Tensor:
     rows = _sequences(texts, None, True, len(vectors))
     if not all(map(len, rows)):
         raise RangeError(
-            "texts", expected="texts of one token at least", got="an empty one",
+            "texts",
+            expected="texts of one token at least",
+            got="an empty one",
             remedy="drop the empty ones",
-        )  # fmt: skip
+        )
     means = torch.stack([vectors[row].mean(dim=0) for row in rows])
     require_finite("vectors", means)
     y = as_tensor("y", y).double()

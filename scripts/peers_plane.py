@@ -80,9 +80,10 @@ def local(checkout: Path) -> list[dict]:
             "softmax": scope["sfx_probs"][:, seed, -1].tolist(),
             "W_with_frobenius": float(scope["W_fro_corrs"][0, seed, -1]),
             "KQ_with_nuclear": float(scope["W_nuc_corrs"][1, seed, -1]),
-            "KQ_selects": scope["ids"][:, 0].tolist() if scope["ids"].ndim > 1
+            "KQ_selects": scope["ids"][:, 0].tolist()
+            if scope["ids"].ndim > 1
             else scope["ids"].tolist(),
-        }  # fmt: skip
+        }
         found.append(last)
     return found
 

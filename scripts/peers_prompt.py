@@ -89,10 +89,11 @@ def numbers(base) -> dict:
     X = several()
     starts = [[1.0, 0, 0], [0.5, 0, 0], [0, 0, 0], [-0.5, 0, 0], [-1.0, 0, 0], [-1.5, 0, 0]]
     out["several"] = {
-        "X": X.tolist(), "starts": starts,
+        "X": X.tolist(),
+        "starts": starts,
         "runs": [trained(base, X, torch.ones(3), p0, up) for p0 in starts],
         "svm": svm(base, X, plane, [0, 0, 0]),
-    }  # fmt: skip
+    }
     for loss in ("linear", "logistic"):
         out["losses"][loss] = {}
         for C in SCORES:

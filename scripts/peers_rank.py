@@ -33,8 +33,11 @@ def instance(base, n: int, T: int, d: int, seed: int) -> dict:
     """Their ranks, and whether their solver returned a matrix at all."""
     data = make_free_queries(n, T, d, seed, opt=True)
     row = {"n": n, "T": T, "d": d, "seed": seed}
-    for name, fro, solver in (("frobenius", True, None), ("nuclear", False, None),
-                              ("nuclear_clarabel", False, "CLARABEL")):  # fmt: skip
+    for name, fro, solver in (
+        ("frobenius", True, None),
+        ("nuclear", False, None),
+        ("nuclear_clarabel", False, "CLARABEL"),
+    ):
         W = solve(base, data, fro, solver)
         row[name] = {
             "solved": W is not None,
@@ -50,8 +53,9 @@ def solve(base, data, fro: bool, solver: str | None):
     if solver:
         base.cp.Problem.solve = functools.partialmethod(plain, solver=solver)
     try:
-        return base.W_svm_solver(data.X, data.opt, cross_input=data.query, attn_idx=0,
-                                 cross_attn=True, fro=fro)  # fmt: skip
+        return base.W_svm_solver(
+            data.X, data.opt, cross_input=data.query, attn_idx=0, cross_attn=True, fro=fro
+        )
     finally:
         base.cp.Problem.solve = plain
 
@@ -66,8 +70,12 @@ def main() -> None:
     warnings.simplefilter("ignore")
     import base
 
-    rows = [instance(base, n, T, d, seed) for n, T in SIZES for d in FEATURES
-            for seed in range(given.seeds)]  # fmt: skip
+    rows = [
+        instance(base, n, T, d, seed)
+        for n, T in SIZES
+        for d in FEATURES
+        for seed in range(given.seeds)
+    ]
     found = {
         "repository": REPOSITORY,
         "commit": COMMIT,
@@ -76,11 +84,13 @@ def main() -> None:
         "the solver returns None; 'values' are singular values to two digits. "
         "'nuclear_clarabel' is the same with another solver than cvxpy's choice, SCS. Command: "
         "python scripts/peers_rank.py --checkout DIR --write book/results/peers_rank.json",
-        "versions": {name: importlib.metadata.version(name)
-                     for name in ("cvxpy", "scs", "clarabel", "numpy", "torch")},
+        "versions": {
+            name: importlib.metadata.version(name)
+            for name in ("cvxpy", "scs", "clarabel", "numpy", "torch")
+        },
         "date": datetime.date.today().isoformat(),
         "numbers": rows,
-    }  # fmt: skip
+    }
     Path(given.write).write_text(
         json.dumps({**found, "numbers": None}, indent=1).replace(
             '"numbers": null', '"numbers": [\n  ' + ",\n  ".join(map(json.dumps, rows)) + "\n ]"

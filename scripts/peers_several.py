@@ -98,8 +98,10 @@ def described(options, numbers) -> dict:
 
     commit = subprocess.run(
         ["git", "-C", options.checkout, "rev-parse", "HEAD"],
-        capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
     return {
         "repository": REPOSITORY,
         "commit": commit,

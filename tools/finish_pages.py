@@ -51,12 +51,17 @@ CHOICE = """{
 # Pattern, what stands for it, and why; none of them finds itself again in what it wrote.
 ON_EVERY_PAGE = [
     # The side bar was in no landmark.
-    (r'<div class="(?=bd-sidebar-primary bd-sidebar)',
-     '<div role="complementary" aria-label="Contents of the book" class="'),
+    (
+        r'<div class="(?=bd-sidebar-primary bd-sidebar)',
+        '<div role="complementary" aria-label="Contents of the book" class="',
+    ),
     # The colours were chosen by a script at the end of the page: a white flash at night, and an
     # error in the console of whoever has chosen none.
-    (r'document\.documentElement\.dataset\.mode = localStorage[^;]*;\s*'
-     r'document\.documentElement\.dataset\.theme = localStorage[^;]*;', CHOICE),
+    (
+        r"document\.documentElement\.dataset\.mode = localStorage[^;]*;\s*"
+        r"document\.documentElement\.dataset\.theme = localStorage[^;]*;",
+        CHOICE,
+    ),
     # A label hid the words that one sees.
     (r'(?<=search-button-field search-button__button") title="Search" aria-label="Search"', ""),
     # Icons come as a font: their script, 1.5 MB, and what is loaded ahead of need go.
@@ -65,7 +70,7 @@ ON_EVERY_PAGE = [
     (r'<script(?![^>]*\bdefer\b)(?=[^>]*\bsrc="[^"]*(?:_static/|searchindex))', "<script defer"),
     # An inline script that uses what a deferred script defines waits as well, being a module.
     (r"<script>(?=\s*DOCUMENTATION_OPTIONS\.)", '<script type="module">'),
-]  # fmt: skip
+]
 ON_SOME_PAGE = [
     # The arrow that opens a part of the contents had no name.
     (r"<summary>(?=<span class=\"toctree-toggle\")", '<summary aria-label="Show the pages below">'),

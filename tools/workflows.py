@@ -28,13 +28,19 @@ def faults(text: str) -> list[str]:
     """What is wrong with one workflow, a line each."""
     workflow = yaml.safe_load(text)
     jobs = workflow["jobs"]
-    found = [f"uses: {each} has no full commit and `# vX.Y.Z`"
-             for each in USED.findall(text) if not PINNED.fullmatch(each)]  # fmt: skip
+    found = [
+        f"uses: {each} has no full commit and `# vX.Y.Z`"
+        for each in USED.findall(text)
+        if not PINNED.fullmatch(each)
+    ]
     if workflow.get("permissions") not in ({}, {"contents": "read"}):
         found.append("permissions: at the top are not `contents: read` or none")
     if any(writes(job.get("permissions")) for job in jobs.values()):
-        found += [f"{name}: publishes where {SWITCH} is not asked"
-                  for name, job in jobs.items() if job.get("if") != SWITCH]  # fmt: skip
+        found += [
+            f"{name}: publishes where {SWITCH} is not asked"
+            for name, job in jobs.items()
+            if job.get("if") != SWITCH
+        ]
     return found
 
 

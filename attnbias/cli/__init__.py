@@ -65,9 +65,11 @@ def _run_diagnose(arguments: argparse.Namespace) -> tuple[dict, object]:
     data = Dataset.load(arguments.path)
     if data.u is None:
         raise MissingDecoderError(
-            arguments.path, expected="a decoder u beside X and y, which scores the tokens",
-            got="no u", remedy="save it too: numpy.savez(path, X=X, y=y, u=u)",
-        )  # fmt: skip
+            arguments.path,
+            expected="a decoder u beside X and y, which scores the tokens",
+            got="no u",
+            remedy="save it too: numpy.savez(path, X=X, y=y, u=u)",
+        )
     asked = {name: getattr(arguments, name) for name in ("step_size", "target", "steps", "starts")}
     report = diagnose(data, **asked)
     if arguments.html is not None:
@@ -84,34 +86,75 @@ def _run_completion(arguments: argparse.Namespace) -> tuple[dict, str]:
 
 
 COMMANDS = (
-    Command("diagnose", "say what the theory says about a file of tokens, and where training goes",
-            _diagnose_arguments, _run_diagnose,
-            ("diagnose tokens.npz", "diagnose tokens.npz --json",
-             "diagnose tokens.npz --html out.html", "diagnose tokens.npz --steps 0"), TOKENS),
-    Command("list", "name the experiments", add_json, run_list,
-            ("list", "list --json")),
-    Command("run", "run an experiment of the paper, or resume it",
-            run_arguments, run_experiment,
-            ("run fig2 --seeds 2 --steps 10000", "run fig6 --size small --epochs 10",
-             "run fig6 --dry-run", "run fig6 --help")),
-    Command("merge", "make one result of a network's figure that was run in parts",
-            merge_arguments, run_merge,
-            ("merge fig6 one/results other/results --out results",)),
-    Command("figure", "draw the result of an experiment that was run",
-            figure_arguments, run_figure,
-            ("figure fig2", "figure fig6 --results book/results --out fig6.png")),
-    Command("sweep", "train over a grid of data, rules and settings, or resume it",
-            sweep_arguments, run_sweep,
-            ("sweep grid.toml --plan", "sweep grid.toml --workers 2"), GRID),
-    Command("heads", "compare each attention head of a model with its W_mm, or resume",
-            heads_arguments, run_heads,
-            ("heads HuggingFaceTB/SmolLM2-135M --text captions.txt",
-             "heads ./my-bert --query all --out my-bert-heads", "heads --npz heads.npz"), FILES),
-    Command("completion", "print what a shell needs to complete these commands",
-            _completion_arguments, _run_completion,
-            ("completion bash > attnbias.sh",),
-            "Then `source attnbias.sh`, for example at the end of ~/.bashrc with its full path."),
-)  # fmt: skip
+    Command(
+        "diagnose",
+        "say what the theory says about a file of tokens, and where training goes",
+        _diagnose_arguments,
+        _run_diagnose,
+        (
+            "diagnose tokens.npz",
+            "diagnose tokens.npz --json",
+            "diagnose tokens.npz --html out.html",
+            "diagnose tokens.npz --steps 0",
+        ),
+        TOKENS,
+    ),
+    Command("list", "name the experiments", add_json, run_list, ("list", "list --json")),
+    Command(
+        "run",
+        "run an experiment of the paper, or resume it",
+        run_arguments,
+        run_experiment,
+        (
+            "run fig2 --seeds 2 --steps 10000",
+            "run fig6 --size small --epochs 10",
+            "run fig6 --dry-run",
+            "run fig6 --help",
+        ),
+    ),
+    Command(
+        "merge",
+        "make one result of a network's figure that was run in parts",
+        merge_arguments,
+        run_merge,
+        ("merge fig6 one/results other/results --out results",),
+    ),
+    Command(
+        "figure",
+        "draw the result of an experiment that was run",
+        figure_arguments,
+        run_figure,
+        ("figure fig2", "figure fig6 --results book/results --out fig6.png"),
+    ),
+    Command(
+        "sweep",
+        "train over a grid of data, rules and settings, or resume it",
+        sweep_arguments,
+        run_sweep,
+        ("sweep grid.toml --plan", "sweep grid.toml --workers 2"),
+        GRID,
+    ),
+    Command(
+        "heads",
+        "compare each attention head of a model with its W_mm, or resume",
+        heads_arguments,
+        run_heads,
+        (
+            "heads HuggingFaceTB/SmolLM2-135M --text captions.txt",
+            "heads ./my-bert --query all --out my-bert-heads",
+            "heads --npz heads.npz",
+        ),
+        FILES,
+    ),
+    Command(
+        "completion",
+        "print what a shell needs to complete these commands",
+        _completion_arguments,
+        _run_completion,
+        ("completion bash > attnbias.sh",),
+        "Then `source attnbias.sh`, for example at the end of ~/.bashrc with its full path.",
+    ),
+)
 
 
 def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
@@ -124,9 +167,12 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     for command in COMMANDS:
         about = f"{command.help[0].upper()}{command.help[1:]}."
         subparser = subparsers.add_parser(
-            command.name, help=command.help, description=about,
-            epilog=command.epilog, formatter_class=plain,
-        )  # fmt: skip
+            command.name,
+            help=command.help,
+            description=about,
+            epilog=command.epilog,
+            formatter_class=plain,
+        )
         if words is None or command.name in words:
             command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)

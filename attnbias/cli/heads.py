@@ -29,8 +29,10 @@ def heads_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", nargs="?", metavar="MODEL", help="whose heads; see below")
     parser.add_argument("--text", metavar="FILE", help="one sentence a line (default: 40 captions)")
     parser.add_argument("--npz", metavar="FILE", help="queries and keys in place of a model")
-    words = ("position of the query, negative from the end, or all (default: the last of a causal "
-             "model and of --npz, else the first)")  # fmt: skip
+    words = (
+        "position of the query, negative from the end, or all (default: the last of a causal "
+        "model and of --npz, else the first)"
+    )
     parser.add_argument("--query", type=_query, metavar="INDEX", help=words)
     words = "random heads beside each layer's (default: 10)"
     parser.add_argument("--random", type=int, default=10, metavar="COUNT", help=words)
@@ -51,9 +53,11 @@ def run_heads(arguments: argparse.Namespace) -> tuple[dict, str]:
     """Measure, write the three files, and say the table."""
     if (arguments.model is None) == (arguments.npz is None):
         raise RangeError(
-            "MODEL", expected="a model or --npz", got="both" if arguments.npz else "neither",
+            "MODEL",
+            expected="a model or --npz",
+            got="both" if arguments.npz else "neither",
             remedy="for example attnbias heads HuggingFaceTB/SmolLM2-135M --text captions.txt",
-        )  # fmt: skip
+        )
     from .._files import as_path, new_path, results_folder, write_text
     from ..beyond.heads import experiments
 
@@ -124,13 +128,22 @@ def _stored(path: str, query) -> tuple[list, dict]:
         )
         found.append(dataclasses.replace(made, layer=layer, head=head))
     digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
-    return found, {"model": Path(path).name, "sentences": k.shape[2], "inputs": digest,
-                   "query": query}  # fmt: skip
+    return found, {
+        "model": Path(path).name,
+        "sentences": k.shape[2],
+        "inputs": digest,
+        "query": query,
+    }
 
 
 def _shown(table) -> str:
     """The table by layer: medians over its heads."""
-    names = {"attention": "saturation", "share": "same token", "first": "first token",
-             "cosine_span": "cosine in the span", "margin": "share of the margin"}  # fmt: skip
+    names = {
+        "attention": "saturation",
+        "share": "same token",
+        "first": "first token",
+        "cosine_span": "cosine in the span",
+        "margin": "share of the margin",
+    }
     found = table.groupby("layer")[list(names)].median().rename(columns=names)
     return f"Medians over the heads of a layer:\n{found.round(3).to_string()}"

@@ -44,9 +44,12 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
             elif key not in ("out", "progress"):  # set here for every experiment
                 note = "" if setting.default is None else f" (default: {setting.default})"
                 subparser.add_argument(
-                    "--" + key.replace("_", "-"), type=_value, metavar="VALUE",
-                    default=argparse.SUPPRESS, help=(words.get(key, "") + note).replace("%", "%%"),
-                )  # fmt: skip
+                    "--" + key.replace("_", "-"),
+                    type=_value,
+                    metavar="VALUE",
+                    default=argparse.SUPPRESS,
+                    help=(words.get(key, "") + note).replace("%", "%%"),
+                )
         where = "where the result goes, and until then what is done of it (default: results)"
         subparser.add_argument("--out", default="results", metavar="FOLDER", help=where)
         add_json(subparser)
@@ -94,8 +97,9 @@ def run_experiment(arguments: argparse.Namespace) -> tuple[dict, str]:
 def merge_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="fig1, fig4, fig6 or fig7")
     parser.add_argument("folders", metavar="FOLDER", nargs="+", help="where a part of it lies")
-    parser.add_argument("--out", default="results", metavar="FOLDER",
-                        help="where the whole goes (default: results)")  # fmt: skip
+    parser.add_argument(
+        "--out", default="results", metavar="FOLDER", help="where the whole goes (default: results)"
+    )
     add_json(parser)
 
 
@@ -162,9 +166,11 @@ def _result(name: str, folder: str):
         return experiments.load(name, folder)
     except MissingFileError as error:
         raise MissingFileError(
-            error.what, expected="the result of a run", got=error.got,
+            error.what,
+            expected="the result of a run",
+            got=error.got,
             remedy=f"make it: attnbias run {name} --out {folder}, or name its folder by --results",
-        ) from None  # fmt: skip
+        ) from None
 
 
 def draw(name: str, result):

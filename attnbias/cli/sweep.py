@@ -31,8 +31,9 @@ A grid is a TOML file of blocks, and every list in a block is an axis:
 
 
 def sweep_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("config", help="TOML file with steps, [data], [[rule]], and if you like "
-                        "record and [train]")  # fmt: skip
+    parser.add_argument(
+        "config", help="TOML file with steps, [data], [[rule]], and if you like record and [train]"
+    )
     where = "where the results go (default: the file's name without .toml)"
     parser.add_argument("--out", metavar="FOLDER", help=where)
     parser.add_argument("--workers", type=int, metavar="COUNT", help="processes (default: 1)")
@@ -44,8 +45,9 @@ def sweep_arguments(parser: argparse.ArgumentParser) -> None:
         "grid is data alone; repeatable"
     )
     parser.add_argument("--allow-code", metavar="MODULE", action="append", default=[], help=words)
-    parser.add_argument("--plan", action="store_true",
-                        help="say what it takes; run and import nothing")  # fmt: skip
+    parser.add_argument(
+        "--plan", action="store_true", help="say what it takes; run and import nothing"
+    )
     add_json(parser)
 
 
@@ -68,9 +70,13 @@ def run_sweep(arguments: argparse.Namespace) -> tuple[dict, object]:
             stack.enter_context(_cluster(arguments.dask))
             stack.enter_context(joblib.parallel_config("dask"))
         table = sweeps.sweep(
-            given, out=out, workers=arguments.workers, device=arguments.device,
-            progress=sys.stderr.isatty(), allow_code=arguments.allow_code,
-        )  # fmt: skip
+            given,
+            out=out,
+            workers=arguments.workers,
+            device=arguments.device,
+            progress=sys.stderr.isatty(),
+            allow_code=arguments.allow_code,
+        )
     path, runs = out / "table.parquet", table.groupby("status")["run"].nunique()
     text = f"{path}: {len(table):,} rows, {table['run'].nunique():,} runs"
     text += "".join(f"\n  {status}: {count:,}" for status, count in runs.items())
@@ -94,6 +100,8 @@ def _cluster(address: str):
         return distributed.Client(address, timeout=10)
     except (OSError, ValueError) as error:
         raise DeviceError(
-            "--dask", expected="the address of a running Dask scheduler",
-            got=f"{address} ({error})"[:200], remedy="start one with: dask scheduler",
-        ) from None  # fmt: skip
+            "--dask",
+            expected="the address of a running Dask scheduler",
+            got=f"{address} ({error})"[:200],
+            remedy="start one with: dask scheduler",
+        ) from None

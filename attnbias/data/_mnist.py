@@ -118,14 +118,19 @@ def read_idx(folder: Path, name: str, rank: int) -> np.ndarray:
     ------
     MissingFileError, FileFormatError
     """
-    variants = [folder / f"{stem}{suffix}" for stem in (name, name.replace("-idx", ".idx"))
-                for suffix in ("", ".gz")]  # fmt: skip
+    variants = [
+        folder / f"{stem}{suffix}"
+        for stem in (name, name.replace("-idx", ".idx"))
+        for suffix in ("", ".gz")
+    ]
     path = next((path for path in variants if path.is_file()), None)
     if path is None:
         raise MissingFileError(
-            str(folder), expected="the four MNIST files " + ", ".join(FILES), got=f"no {name}",
+            str(folder),
+            expected="the four MNIST files " + ", ".join(FILES),
+            got=f"no {name}",
             remedy="get the full set again, or use source='bundled'",
-        )  # fmt: skip
+        )
     with reading(path, "an IDX file, plain or gzipped", AGAIN):
         size = path.stat().st_size
         limit = unpacked_limit(size)

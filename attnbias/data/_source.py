@@ -24,9 +24,16 @@ from ..errors import (
 )
 
 CONTENT_ERRORS = (
-    zlib.error, csv.Error, OSError, EOFError, LookupError, TypeError, ValueError, AttributeError,
+    zlib.error,
+    csv.Error,
+    OSError,
+    EOFError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
     RuntimeError,
-)  # fmt: skip
+)
 FOLDER = Path(__file__).parent / "files"
 BUNDLED_SHA256 = {
     "mnist01.npz": "e511b22de0f1f21b8429cc6a64f67c7a12df52f87107bf6144e2dc8e7a58e907",
@@ -101,9 +108,11 @@ def bundled(filename: str) -> bytes:
     path = FOLDER / filename
     if not path.is_file():
         raise MissingFileError(
-            str(path), expected="a sample that comes with attnbias", got="no such file",
+            str(path),
+            expected="a sample that comes with attnbias",
+            got="no such file",
             remedy="install attnbias again, with its data files",
-        )  # fmt: skip
+        )
     blob = path.read_bytes()
     found = hashlib.sha256(blob).hexdigest()
     require_sha256(str(path), found, BUNDLED_SHA256[filename], "install attnbias again")
@@ -155,9 +164,11 @@ def huggingface(repository: str, split: str):
         return datasets.load_dataset(repository, split=split, revision=REVISIONS[repository])
     except Exception as error:  # the library raises many kinds; all mean that no data came
         raise MissingFileError(
-            repository, expected=f"the {split} split", got=f"{type(error).__name__}: {error}",
+            repository,
+            expected=f"the {split} split",
+            got=f"{type(error).__name__}: {error}",
             remedy="check the network, or use source='bundled' or a folder of your own",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def hub_images(repository: str, column: str, split: str) -> tuple[np.ndarray, np.ndarray]:
@@ -190,8 +201,10 @@ def reading(what, expected: str, *remedy: str) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         raise MissingFileError(
-            str(error.filename), expected=expected, got="no such file",
+            str(error.filename),
+            expected=expected,
+            got="no such file",
             remedy="get the whole folder again",
-        ) from None  # fmt: skip
+        ) from None
     except CONTENT_ERRORS as error:
         raise damaged(what, expected, f"{type(error).__name__}: {error}"[:200], *remedy) from None

@@ -149,9 +149,11 @@ def _require_enough(n: int, digits: Digits) -> None:
     most = min(2 * (len(digits.labels) - ones) + 1, 2 * ones)
     if n > most:
         raise RangeError(
-            "n", expected=f"at most {most} sequences: each test digit is used once", got=str(n),
+            "n",
+            expected=f"at most {most} sequences: each test digit is used once",
+            got=str(n),
             remedy="lower n, or use source='huggingface' for the full set",
-        )  # fmt: skip
+        )
 
 
 def _tokens(splits: dict[str, Digits], patch: int, centre: bool) -> list:
@@ -165,9 +167,11 @@ def _tokens(splits: dict[str, Digits], patch: int, centre: bool) -> list:
         alike = norms <= 1e-9 * pooled[name].norm(dim=1, keepdim=True)
         if bool(alike.any()):
             raise FileFormatError(
-                f"the {name} split", expected="digits that differ from the mean image",
-                got=f"{int(alike.sum())} that don't", remedy="check that these are MNIST digits",
-            )  # fmt: skip
+                f"the {name} split",
+                expected="digits that differ from the mean image",
+                got=f"{int(alike.sum())} that don't",
+                remedy="check that these are MNIST digits",
+            )
         labels = 2.0 * torch.tensor(splits[name].labels).to(tokens.dtype) - 1.0
         result.append((tokens / norms, labels))
     return result

@@ -104,9 +104,11 @@ def _span_tokens(m: int, d: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]
     """(m, m + 1) coordinates of m standard normal vectors of R^d, and those (m + 1,) of u_*."""
     if d <= m:
         raise RangeError(
-            "d", expected=f"at least n T + 1 = {m + 1} with span=True", got=str(d),
+            "d",
+            expected=f"at least n T + 1 = {m + 1} with span=True",
+            got=str(d),
             remedy="leave span out: so few features are no burden",
-        )  # fmt: skip
+        )
     rng = np.random.default_rng(seed)
     lengths = np.sqrt(rng.chisquare(d - 1.0 - np.arange(m)))
     rest = np.tril(rng.standard_normal((m, m)), -1) + np.diag(lengths)

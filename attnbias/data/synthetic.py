@@ -72,14 +72,18 @@ def make_example1(
     seed = require_int("seed", seed, low=0, high=2**63 - 1)
     if d < n * (T - 1) + 2:
         raise RangeError(
-            "d", expected=f"at least n (T - 1) + 2 = {n * (T - 1) + 2}, for independent tokens",
-            got=str(d), remedy="raise d, or build a Dataset with a decoder of your own",
-        )  # fmt: skip
+            "d",
+            expected=f"at least n (T - 1) + 2 = {n * (T - 1) + 2}, for independent tokens",
+            got=str(d),
+            remedy="raise d, or build a Dataset with a decoder of your own",
+        )
     if opt_score <= other_score:
         raise RangeError(
-            "opt_score", expected=f"more than other_score = {other_score:g}", got=f"{opt_score:g}",
+            "opt_score",
+            expected=f"more than other_score = {other_score:g}",
+            got=f"{opt_score:g}",
             remedy="the optimal token has the largest score",
-        )  # fmt: skip
+        )
     settings = {"sigma": sigma, "signal": signal, "position": position, "seed": seed}
     settings |= {"opt_score": opt_score, "other_score": other_score, "maker": "make_example1"}
     generator = torch.Generator().manual_seed(seed)

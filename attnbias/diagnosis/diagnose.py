@@ -27,11 +27,26 @@ from .runs import forecast, rule_runs
 _UNSOLVED = {"feasible": None, "message": "not solved, as the optimal tokens are not defined"}
 # What `Diagnosis.to_dict` says of a check, of a guarantee and of the constants.
 _CHECK = (
-    "statement", "value", "sense", "bound", "slack", "verdict", "reason", "source", "provenance",
-)  # fmt: skip
+    "statement",
+    "value",
+    "sense",
+    "bound",
+    "slack",
+    "verdict",
+    "reason",
+    "source",
+    "provenance",
+)
 _GUARANTEE = (
-    "key", "title", "applies", "statement", "provided", "missing", "source", "provenance",
-)  # fmt: skip
+    "key",
+    "title",
+    "applies",
+    "statement",
+    "provided",
+    "missing",
+    "source",
+    "provenance",
+)
 _CONSTANTS = (*Constants.__dataclass_fields__, "kappa", "A", "largest_step", "largest_gd_step_size")
 
 

@@ -122,9 +122,10 @@ def limits(hypotheses: dict) -> tuple[str, ...]:
     said = [None, *(root[:1] or failing)]
     holding = {key for key, each in hypotheses.items() if each.holds}
     return tuple(
-        limit["says"] for limit in _TEXTS["limit"]
+        limit["says"]
+        for limit in _TEXTS["limit"]
         if limit.get("fails") in said and limit.get("unless") not in holding
-    )  # fmt: skip
+    )
 
 
 def legend(said: str) -> list[tuple[str, str]]:

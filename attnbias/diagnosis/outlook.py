@@ -96,9 +96,10 @@ def _forecast_words(f: dict) -> str:
             + ("" if f["offset_complete"] else "; constraints outside the support add to it")
         )
     return "none from W_0 = 0: " + (
-        "the run has not arrived" if f["runs"] else "no run was made, and the dual variables of "
-        "these rows fix no offset"
-    )  # fmt: skip
+        "the run has not arrived"
+        if f["runs"]
+        else "no run was made, and the dual variables of these rows fix no offset"
+    )
 
 
 def next_lines(report) -> tuple[str, ...]:

@@ -44,9 +44,15 @@ def forecast(data, svm, constants, hypotheses, *, step_size, target, steps, star
     offset = settled_offset(rows, log_weight, svm, basis)
     estimate = math.nan if offset is None else offset / step_size / math.sqrt(2 * target)
     runs = make_runs(
-        data, svm, basis, offset, step_size=step_size, target=target, steps=steps,
+        data,
+        svm,
+        basis,
+        offset,
+        step_size=step_size,
+        target=target,
+        steps=steps,
         starts=0 if bound == "proved" else starts,
-    )  # fmt: skip
+    )
     iterations = runs[0]["iterations"] if runs else estimate
     how = "dual"
     if runs:
@@ -130,8 +136,14 @@ def outcome(data: Dataset, svm: SVMSolution, seed, *, steps, step_size, target, 
     trace = train(data, NGD(step_size), steps, svm=svm, W0=start, record=100)
     found = {"steps": int(trace.step[-1]) if len(trace.step) else 0, "status": trace.status}
     if not found["steps"]:  # the gradient vanishes at the start, or one step is too long for floats
-        return found | {"error": math.nan, "off": None, "selected_error": None, "ended": None,
-                        "iterations": math.nan, "measured": False}  # fmt: skip
+        return found | {
+            "error": math.nan,
+            "off": None,
+            "selected_error": None,
+            "ended": None,
+            "iterations": math.nan,
+            "measured": False,
+        }
     gaps = torch.as_tensor(trace.gaps[-1], device=svm.dual.device)
     off = missed(trace.last_logits, trace.opt).tolist()
     there = np.flatnonzero(trace.W_alignment_error <= target)
@@ -144,10 +156,13 @@ def outcome(data: Dataset, svm: SVMSolution, seed, *, steps, step_size, target, 
     if off and size and seed is None and len(gaps) <= LARGEST:
         elsewhere = _elsewhere(data, trace, size)
     return found | {
-        "error": float(trace.W_alignment_error[-1]), "off": off,
-        "selected_error": elsewhere[0], "ended": elsewhere[1],
-        "iterations": iterations, "measured": len(there) > 0,
-    }  # fmt: skip
+        "error": float(trace.W_alignment_error[-1]),
+        "off": off,
+        "selected_error": elsewhere[0],
+        "ended": elsewhere[1],
+        "iterations": iterations,
+        "measured": len(there) > 0,
+    }
 
 
 def random_start(data: Dataset, rows: GapRows, seed: int) -> torch.Tensor:

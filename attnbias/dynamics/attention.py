@@ -156,15 +156,18 @@ def _refuse(X, _, u, W) -> None:
     for name, value in {"u": u, "W": W}.items():
         if bad := int((~torch.isfinite(value)).sum()):
             raise NonFiniteError(
-                name, expected="finite numbers", got=f"{bad} NaN or infinite",
+                name,
+                expected="finite numbers",
+                got=f"{bad} NaN or infinite",
                 remedy="look at the last step: the norm() of a gradient below 1e-154 underflows, "
                 "and attention_gradient gives its direction",
-            )  # fmt: skip
+            )
     raise RangeError(
-        "the risk", expected="logits, scores and a loss within the range of float64",
+        "the risk",
+        expected="logits, scores and a loss within the range of float64",
         got="one beyond it",
         remedy="rescale X, u or W; attention_gradient gives the logarithm of a loss of any size",
-    )  # fmt: skip
+    )
 
 
 def _arguments(X, y, u, W, lengths):
@@ -192,9 +195,11 @@ def _alike(u, W):
         batch = np.broadcast_shapes(u.shape[:-1], W.shape[:-2])
     except ValueError:
         raise ShapeError(
-            "u, W", expected="leading axes that broadcast",
-            got=f"{tuple(u.shape)} and {tuple(W.shape)}", remedy="give both one model each",
-        ) from None  # fmt: skip
+            "u, W",
+            expected="leading axes that broadcast",
+            got=f"{tuple(u.shape)} and {tuple(W.shape)}",
+            remedy="give both one model each",
+        ) from None
     return u.expand(*batch, u.shape[-1]), W.expand(*batch, *W.shape[-2:])
 
 
@@ -202,13 +207,17 @@ def _weights(name: str, value, shape: tuple[int, ...], device) -> torch.Tensor:
     value = as_float_tensor(name, value)
     if tuple(value.shape[-len(shape) :]) != shape:
         raise ShapeError(
-            name, expected=f"shape (..., {', '.join(map(str, shape))})",
-            got=f"shape {tuple(value.shape)}", remedy="X has the last axis d, u too, and W two",
-        )  # fmt: skip
+            name,
+            expected=f"shape (..., {', '.join(map(str, shape))})",
+            got=f"shape {tuple(value.shape)}",
+            remedy="X has the last axis d, u too, and W two",
+        )
     require_device(name, value, device)
     if value.requires_grad and value.dtype != torch.float64:
         raise DtypeError(
-            name, expected="float64, as it takes a gradient", got="float32",
+            name,
+            expected="float64, as it takes a gradient",
+            got="float32",
             remedy=f"use {name}.double(): float32 ends at gradients of exp(-87)",
-        )  # fmt: skip
+        )
     return value.double()

@@ -85,10 +85,11 @@ class Checkpoint:
         step = header.get("step")
         if not isinstance(step, int) or not 0 <= step <= self.steps:
             raise FileFormatError(
-                str(self.path), expected=f"a checkpoint of step {self.steps} or earlier",
+                str(self.path),
+                expected=f"a checkpoint of step {self.steps} or earlier",
                 got=f"one of step {short(step)}",
                 remedy="ask for at least as many steps, or give another file name",
-            )  # fmt: skip
+            )
         records, due = self._records(), int(np.searchsorted(self.recorded, step, side="right"))
         filled = {name: array[:due] for name, array in records.items()}
         arrays = {k: array[:due] if k in records else array for k, array in arrays.items()}
@@ -96,9 +97,11 @@ class Checkpoint:
             got = f"{arrays[name].dtype} {arrays[name].shape}" if name in arrays else "none"
             if got != f"{like.dtype} {like.shape}":
                 raise FileFormatError(
-                    str(self.path), expected=f"{name}, {like.dtype} {like.shape}", got=got,
+                    str(self.path),
+                    expected=f"{name}, {like.dtype} {like.shape}",
+                    got=got,
                     remedy="delete the file to start afresh",
-                )  # fmt: skip
+                )
         self.run.restore(arrays)
         for name, array in filled.items():
             array[...] = arrays[name]

@@ -113,11 +113,12 @@ def away_from(trace, svm: SVMSolution) -> np.ndarray:
     outside = outside.clamp(min=0)
     if not bool((rest - outside).abs().max() <= SAME):
         raise RangeError(
-            "direction", expected="an SVM of the tokens that were trained on",
+            "direction",
+            expected="an SVM of the tokens that were trained on",
             got="one whose rows do not give the norms of W from the gaps that were recorded",
             remedy="solve it for these data: solve_w_svm(data, trace.selected); beside others "
             + LAST,
-        )  # fmt: skip
+        )
     return one_minus_cosine(along.numpy(), (across + outside).sqrt().numpy())
 
 
@@ -125,23 +126,27 @@ def _gaps_beside(trace, svm: SVMSolution) -> torch.Tensor:
     """(R, N') recorded gaps, of the rows of another selection."""
     if trace.last_logits is None or trace.gaps is None:
         raise ShapeError(
-            "trace", expected="a Trace of `train` with its logits, or with every recorded W",
+            "trace",
+            expected="a Trace of `train` with its logits, or with every recorded W",
             got="one without, as files from before traces kept them",
             remedy="run the training again; " + LAST,
-        )  # fmt: skip
+        )
     if not isinstance(svm.rows, GapRows) or svm.norm_name != "frobenius":
         raise DtypeError(
-            "direction", expected="a solution of solve_w_svm", got=repr(svm),
+            "direction",
+            expected="a solution of solve_w_svm",
+            got=repr(svm),
             remedy=LAST,
-        )  # fmt: skip
+        )
     mask, chosen = torch.isfinite(trace.last_logits), svm.rows.opt.cpu()
     lengths = torch.bincount(svm.rows.sequence.cpu(), minlength=len(chosen)) + 1
     if not torch.equal(lengths, mask.sum(dim=1)):
         raise ShapeError(
-            "direction", expected=f"an SVM of {len(mask)} sequences of the lengths trained on",
+            "direction",
+            expected=f"an SVM of {len(mask)} sequences of the lengths trained on",
             got=f"{len(svm.dual)} rows of {len(chosen)}",
             remedy="solve it for these data: solve_w_svm(data, trace.selected)",
-        )  # fmt: skip
+        )
     first = trace.opt if trace.opt is not None else torch.zeros_like(chosen)
     return gaps_of(logits_of(torch.from_numpy(trace.gaps), first, mask), chosen, mask)
 

@@ -82,10 +82,11 @@ def iterate(
     missing = [name for name in PROBLEM if not hasattr(problem, name)]
     if missing:
         raise DtypeError(
-            "problem", expected="a problem, with " + ", ".join(PROBLEM),
+            "problem",
+            expected="a problem, with " + ", ".join(PROBLEM),
             got=f"{type(problem).__name__} without {missing[0]}",
             remedy="make one as in attnbias.beyond",
-        )  # fmt: skip
+        )
     require_type("rule", rule, Descent, "a Descent", "for example NGD(0.1)")
     course = Course(steps, record, progress, checkpoint, checkpoint_seconds)
     with spared(problem.identity[0].numel()):

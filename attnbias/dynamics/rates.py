@@ -134,9 +134,11 @@ def _log_points(step, value, window) -> tuple[np.ndarray, np.ndarray]:
     step, value = _real("step", step), _real("value", value)
     if step.ndim != 1 or step.shape != value.shape:
         raise ShapeError(
-            "value", expected=f"one number a step, shape {step.shape}",
-            got=f"shape {value.shape}", remedy="pass two series of the same trace",
-        )  # fmt: skip
+            "value",
+            expected=f"one number a step, shape {step.shape}",
+            got=f"shape {value.shape}",
+            remedy="pass two series of the same trace",
+        )
     _require_finite("step", step, "check that these are iterations")
     low, high = _window(window, step)
     inside = (step >= low) & (step <= high) & (step > 0)
@@ -145,14 +147,18 @@ def _log_points(step, value, window) -> tuple[np.ndarray, np.ndarray]:
     count = len(np.unique(step))
     if count < 8:
         raise RangeError(
-            "window", expected="at least 8 records inside", got=f"{count} in [{low:g}, {high:g}]",
+            "window",
+            expected="at least 8 records inside",
+            got=f"{count} in [{low:g}, {high:g}]",
             remedy="record more iterations or widen the window",
-        )  # fmt: skip
+        )
     if value.min() <= 0:
         raise RangeError(
-            "value", expected="positive numbers in the window", got=f"{value.min():g}",
+            "value",
+            expected="positive numbers in the window",
+            got=f"{value.min():g}",
             remedy="a power law has no zero; end the window earlier",
-        )  # fmt: skip
+        )
     order = np.argsort(step, kind="stable")
     return np.log(step[order]), np.log(value[order])
 
@@ -164,10 +170,11 @@ def _real(name: str, given) -> np.ndarray:
             raise TypeError(f"entries of dtype {array.dtype}")
     except (TypeError, ValueError, RuntimeError) as error:
         raise DtypeError(
-            name, expected="an array of real numbers",
+            name,
+            expected="an array of real numbers",
             got=f"{type(given).__name__} ({str(error)[:60]})",
             remedy="pass trace.step and a series of the trace",
-        ) from None  # fmt: skip
+        ) from None
     return array.astype(np.float64)
 
 
@@ -175,9 +182,11 @@ def _require_finite(name: str, array: np.ndarray, remedy: str) -> None:
     bad = int((~np.isfinite(array)).sum())
     if bad:
         raise NonFiniteError(
-            name, expected="finite numbers in the window", got=f"{bad} NaN or infinite",
+            name,
+            expected="finite numbers in the window",
+            got=f"{bad} NaN or infinite",
             remedy=remedy,
-        )  # fmt: skip
+        )
 
 
 def _window(window, step) -> tuple[float, float]:
@@ -187,13 +196,17 @@ def _window(window, step) -> tuple[float, float]:
         low, high = window
     except (TypeError, ValueError):
         raise DtypeError(
-            "window", expected="two iterations (first, last)", got=short(window),
+            "window",
+            expected="two iterations (first, last)",
+            got=short(window),
             remedy="for example window=(1_000, 100_000)",
-        ) from None  # fmt: skip
+        ) from None
     low, high = require_number("window", low), require_number("window", high)
     if not low < high:
         raise RangeError(
-            "window", expected="first < last", got=f"({low:g}, {high:g})",
+            "window",
+            expected="first < last",
+            got=f"({low:g}, {high:g})",
             remedy="swap or widen them",
-        )  # fmt: skip
+        )
     return low, high

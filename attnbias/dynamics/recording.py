@@ -11,8 +11,13 @@ RUNNING, ZERO_GRADIENT, DIVERGED = 0, 1, 2
 STATUS = {RUNNING: "completed", ZERO_GRADIENT: "zero gradient", DIVERGED: "diverged"}
 
 # series that are left out where no optimal tokens are given
-OF_OPTIMAL = ("opt_score", "log_nonopt_score", "least_opt_score", "W_alignment_error",
-              "u_alignment_error")  # fmt: skip
+OF_OPTIMAL = (
+    "opt_score",
+    "log_nonopt_score",
+    "least_opt_score",
+    "W_alignment_error",
+    "u_alignment_error",
+)
 
 # a row of records: these, then the N' logit gaps; in joint training U_RECORDS of u behind them,
 # in which U_NORM2 is followed by its own ALONG, ACROSS2 and LIFTED, then the n + N' scores

@@ -54,15 +54,18 @@ def record_steps(record, steps: int) -> np.ndarray:
         chosen = np.asarray([None])
     if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
         raise DtypeError(
-            "record", expected="an integer or a non-empty sequence of integers",
+            "record",
+            expected="an integer or a non-empty sequence of integers",
             got=f"{type(record).__name__} {short(record)}",
             remedy="for example record=[0, 10, 100] or record=200",
-        )  # fmt: skip
+        )
     if chosen.min() < 0 or chosen.max() > steps:
         raise RangeError(
-            "record", expected=f"iterations from 0 to steps = {steps}",
-            got=f"{chosen.min()} to {chosen.max()}", remedy="run more steps, or record fewer",
-        )  # fmt: skip
+            "record",
+            expected=f"iterations from 0 to steps = {steps}",
+            got=f"{chosen.min()} to {chosen.max()}",
+            remedy="run more steps, or record fewer",
+        )
     return np.unique(chosen.astype(np.int64))
 
 
@@ -86,33 +89,42 @@ def require_inputs(data, rule: Descent, u0, train_u) -> bool:
 def _require_joint(rule: Descent) -> None:
     if rule.momentum:
         raise RangeError(
-            "rule", expected="a rule without momentum in joint training", got=rule.name,
+            "rule",
+            expected="a rule without momentum in joint training",
+            got=rule.name,
             remedy="leave momentum out, or train W alone (train_u=False)",
-        )  # fmt: skip
+        )
     if rule.loss_floor is not None and rule.loss_floor > 0:
         raise RangeError(
-            "loss_floor", expected="at most 0, the smallest reachable loss in joint training",
-            got=f"{rule.loss_floor:.6g}", remedy="leave loss_floor=None to use L* = 0",
-        )  # fmt: skip
+            "loss_floor",
+            expected="at most 0, the smallest reachable loss in joint training",
+            got=f"{rule.loss_floor:.6g}",
+            remedy="leave loss_floor=None to use L* = 0",
+        )
 
 
 def _require_fixed(data: Dataset, rule: Descent, u0) -> None:
     if u0 is not None:
         raise RangeError(
-            "u0", expected="no start of the decoder where it is fixed", got="a start",
+            "u0",
+            expected="no start of the decoder where it is fixed",
+            got="a start",
             remedy="pass train_u=True for joint training, or set data.with_decoder(u)",
-        )  # fmt: skip
+        )
     if any(rule.decay) or rule.normalise == "shared":
         raise RangeError(
-            "rule", got=rule.name,
+            "rule",
+            got=rule.name,
             expected="a rule without decay and normalise='shared', which joint training has",
             remedy="pass train_u=True for joint training, or leave them out",
-        )  # fmt: skip
+        )
     if data.u is None:
         raise MissingDecoderError(
-            "data", expected="a decoder u", got="none",
+            "data",
+            expected="a decoder u",
+            got="none",
             remedy="use data.with_decoder(u), or train_u=True to train u with W",
-        )  # fmt: skip
+        )
 
 
 def initial_matrix(W0, data: Dataset) -> torch.Tensor:
@@ -132,9 +144,11 @@ def _start(name: str, value, shape: tuple[int, ...], letters: str, data: Dataset
     value = as_floats(name, value, shape, letters, data.X.device).to(torch.float64, copy=True)
     if not bool(torch.isfinite(value.square().sum())):
         raise RangeError(
-            name, expected="a start whose squared norm is a float",
-            got=f"entries up to {float(value.abs().max()):.3g}", remedy="scale the start down",
-        )  # fmt: skip
+            name,
+            expected="a start whose squared norm is a float",
+            got=f"entries up to {float(value.abs().max()):.3g}",
+            remedy="scale the start down",
+        )
     return value.contiguous()
 
 
@@ -148,9 +162,11 @@ def with_opt(data: Dataset, svm) -> tuple[Dataset, Any, bool]:
         return data, svm, True
     if svm is not None and svm is not False:
         raise MissingDecoderError(
-            "svm", expected="no SVM where no optimal tokens are given", got=type(svm).__name__,
+            "svm",
+            expected="no SVM where no optimal tokens are given",
+            got=type(svm).__name__,
             remedy="leave it out and see `trace.selected`, or give the data opt or a decoder u",
-        )  # fmt: skip
+        )
     return dataclasses.replace(data, opt=torch.zeros_like(data.lengths)), False, False
 
 
@@ -183,10 +199,11 @@ def choose_engine(engine: str, data: Dataset, loss: Loss, rule: Descent):
     possible = possible and isinstance(rule, Rule)
     if engine == "compiled" and not possible:
         raise RangeError(
-            "engine", expected="'torch' for this loss, device or rule",
+            "engine",
+            expected="'torch' for this loss, device or rule",
             got=f"'compiled' with loss {loss.name!r} and {rule.name} on {data.X.device}",
             remedy="use engine='auto'",
-        )  # fmt: skip
+        )
     if not possible or engine == "torch":
         return TorchEngine
     from .compiled.engine import CompiledEngine  # here, as numba takes half a second
@@ -199,9 +216,11 @@ def require_coordinates(coordinates: str, engine, joint: bool) -> str:
     require_choice("coordinates", coordinates, COORDINATES)
     if coordinates == "factored" and (joint or engine is TorchEngine):
         raise RangeError(
-            "coordinates", got="'factored'", remedy="use coordinates='auto'",
+            "coordinates",
+            got="'factored'",
+            remedy="use coordinates='auto'",
             expected="'span' or 'dense' " + ("in joint training" if joint else "in torch"),
-        )  # fmt: skip
+        )
     return coordinates
 
 
@@ -209,10 +228,11 @@ def require_room(rows: int, columns: int) -> None:
     """Records that fit into memory: each holds the logit gaps."""
     if 8 * rows * columns > LARGEST_RECORDS:
         raise RangeError(
-            "record", expected=f"records of at most {LARGEST_RECORDS / 2**30:g} GiB in all",
+            "record",
+            expected=f"records of at most {LARGEST_RECORDS / 2**30:g} GiB in all",
             got=f"{rows} records of {columns} numbers",
             remedy="record fewer iterations, for example record=200",
-        )  # fmt: skip
+        )
 
 
 def require_logits(problem: Problem | JointProblem) -> None:
@@ -232,9 +252,11 @@ def require_floor(problem: Problem, rule: Descent) -> None:
     floor, log_best = rule.loss_floor, problem.log_floor
     if floor is not None and floor > 0 and math.log(floor) > log_best:
         raise RangeError(
-            "loss_floor", got=f"{floor:.6g}", remedy="leave loss_floor=None to use L* itself",
+            "loss_floor",
+            got=f"{floor:.6g}",
+            remedy="leave loss_floor=None to use L* itself",
             expected=f"at most L* = exp({log_best:.6g}), the smallest reachable loss",
-        )  # fmt: skip
+        )
 
 
 def iteration_work(n: int, N: int, d: int, joint: bool = False) -> dict[str, float]:

@@ -69,7 +69,7 @@ def has_tangent(*values: torch.Tensor) -> bool:
 def _from_largest(X: torch.Tensor, W: torch.Tensor, padding: torch.Tensor | None):
     """Seen from the token with the largest logit: (..., n, 1) its place and (..., n, d) its row;
     (..., n, T, d) its row minus each, and (..., n, T) its logit minus each, inf at padding.
-    """  # fmt: skip
+    """
     images = X[:, 0] @ W.mT
     with torch.no_grad():  # which one it is does not change the loss
         logits = _products(X, images)
@@ -165,10 +165,11 @@ def _held(along_u, along_W, above, arguments) -> list:
         lost = (log_largest < _LOG_TINY) & (log_size > -torch.inf)
         if bool(lost.any()):
             raise UnderflowError(
-                f"the gradient in {part}", expected="one that float64's normal numbers hold",
+                f"the gradient in {part}",
+                expected="one that float64's normal numbers hold",
                 got=f"a norm of exp({float(log_size[lost].min()):.6g})",
                 remedy="take attention_gradient, which gives its direction and the log of its norm",
-            )  # fmt: skip
+            )
         size = log_size.exp() * above.sign()
         parts[part] = direction * size.reshape(*size.shape, *[1] * len(_AXES[part]))
     return list(parts.values())

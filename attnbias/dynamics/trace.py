@@ -32,10 +32,21 @@ if TYPE_CHECKING:
     import pandas
 
 SERIES = (
-    "log_loss", "log_loss_gap", "log_grad_norm", "log_step_size", "log_nonopt_score",
-    "W_norm", "W_alignment_error", "u_norm", "u_alignment_error",
-    "path_length", "longest_step", "least_opt_score", "u_path_length", "log_u_step_size",
-)  # fmt: skip
+    "log_loss",
+    "log_loss_gap",
+    "log_grad_norm",
+    "log_step_size",
+    "log_nonopt_score",
+    "W_norm",
+    "W_alignment_error",
+    "u_norm",
+    "u_alignment_error",
+    "path_length",
+    "longest_step",
+    "least_opt_score",
+    "u_path_length",
+    "log_u_step_size",
+)
 BESIDE = ("u", "opt", "last_logits")  # tensors that some traces have, beside W
 TABLES = {"gaps": 2, "scores": 3}  # one array a record, and its dimensions with the records'
 
@@ -246,11 +257,13 @@ class Trace:
             return away_from(self, direction)
         if last or self.W.ndim != (3 if part is None else 4):
             raise ShapeError(
-                "W", expected="every recorded matrix, one or (with `part`) several a record",
+                "W",
+                expected="every recorded matrix, one or (with `part`) several a record",
                 got="the last one alone" if last else f"shape {tuple(self.W.shape)}",
-                remedy="pass an SVMSolution, which any run of train takes; " + LAST if last else
-                "give `part` where an iterate has several matrices, and else leave it out",
-            )  # fmt: skip
+                remedy="pass an SVMSolution, which any run of train takes; " + LAST
+                if last
+                else "give `part` where an iterate has several matrices, and else leave it out",
+            )
         if isinstance(direction, SVMSolution):
             direction = direction.weights
         W, direction = np.asarray(self.W), as_tensor("direction", direction)
@@ -259,9 +272,11 @@ class Trace:
         direction = as_floats("direction", direction, W.shape[-2:], "(d, d)").cpu()
         if not direction.any():
             raise RangeError(
-                "direction", expected="a matrix other than zero, which has no direction",
-                got="zero", remedy="give W_mm, for example solve_w_svm(data).weights",
-            )  # fmt: skip
+                "direction",
+                expected="a matrix other than zero, which has no direction",
+                got="zero",
+                remedy="give W_mm, for example solve_w_svm(data).weights",
+            )
         if part is not None:
             part = require_int("part", part, low=0, high=W.shape[1] - 1)
         return alignment_error(W if part is None else W[:, part], direction)
@@ -301,9 +316,11 @@ class Trace:
         fault = _fault(arrays, header)
         if fault:
             raise FileFormatError(
-                str(path), expected="every series of a trace, all of one length", got=fault,
+                str(path),
+                expected="every series of a trace, all of one length",
+                got=fault,
                 remedy="run the training again and save",
-            )  # fmt: skip
+            )
         step, held = arrays.pop("step"), [name for name in ("W", *BESIDE) if name in arrays]
         tensors: dict[str, Any] = {name: torch.from_numpy(arrays.pop(name)) for name in held}
         trace = cls(step, **tensors, series=arrays, status=header["status"], meta=header["meta"])

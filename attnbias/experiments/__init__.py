@@ -24,14 +24,32 @@ from .networks.runs import train_all
 from .result import ExperimentResult
 
 __all__ = [
-    "CosineResult", "ExperimentResult", "NetworkResult", "describe", "fig10", "fig2", "fig3",
-    "fig8", "fig9", "list", "load", "merge", "run",
-]  # fmt: skip
+    "CosineResult",
+    "ExperimentResult",
+    "NetworkResult",
+    "describe",
+    "fig10",
+    "fig2",
+    "fig3",
+    "fig8",
+    "fig9",
+    "list",
+    "load",
+    "merge",
+    "run",
+]
 
 _PAPER = {
-    "fig1": fig1, "fig2": fig2, "fig3": fig3, "fig4": fig4, "fig6": fig6, "fig7": fig7,
-    "fig8": fig8, "fig9": fig9, "fig10": fig10,
-}  # fmt: skip
+    "fig1": fig1,
+    "fig2": fig2,
+    "fig3": fig3,
+    "fig4": fig4,
+    "fig6": fig6,
+    "fig7": fig7,
+    "fig8": fig8,
+    "fig9": fig9,
+    "fig10": fig10,
+}
 
 
 @cache
@@ -224,7 +242,9 @@ def merge(name: str, folders: Sequence[PathLike]) -> NetworkResult:
     require_choice("name", name, figures)
     if isinstance(folders, str) or not isinstance(folders, Sequence) or not folders:
         raise DtypeError(
-            "folders", expected="a list of folders", got=short(folders),
+            "folders",
+            expected="a list of folders",
+            got=short(folders),
             remedy='for example ["one/results", "other/results"]',
-        )  # fmt: skip
+        )
     return merged([load(name, folder) for folder in folders], _PAPER[name].claims)

@@ -85,9 +85,17 @@ def ahead_from(step: np.ndarray, decades: np.ndarray) -> str:
 
 
 def check_lead(
-    statement: str, ahead, behind, panel: str, bound: float, source="", provenance="c",
-    *, first: int = 1, reason: str = "",
-) -> Check:  # fmt: skip
+    statement: str,
+    ahead,
+    behind,
+    panel: str,
+    bound: float,
+    source="",
+    provenance="c",
+    *,
+    first: int = 1,
+    reason: str = "",
+) -> Check:
     """How many decades `ahead` leads on a panel at the last step, in the worst seed."""
     step, decades = lead(ahead, behind, panel, first)
     reason = reason or ahead_from(step, decades)

@@ -75,12 +75,16 @@ class CosineResult(JsonResult):
 
         rows = {
             kind: {
-                "pairs": each.pairs, "mean": each.mean, "mean |cosine|": each.mean_abs,
-                "deviation": each.deviation, "within 0.1": each.within(0.1),
-                "within 0.2": each.within(0.2), "99% below": each.quantile(0.99),
+                "pairs": each.pairs,
+                "mean": each.mean,
+                "mean |cosine|": each.mean_abs,
+                "deviation": each.deviation,
+                "within 0.1": each.within(0.1),
+                "within 0.2": each.within(0.2),
+                "99% below": each.quantile(0.99),
             }
             for kind, each in self.cosines[require_choice("corpus", corpus, self.cosines)].items()
-        }  # fmt: skip
+        }
         return pandas.DataFrame.from_dict(rows, orient="index")
 
     def _packed(self) -> dict:
@@ -91,8 +95,11 @@ class CosineResult(JsonResult):
     def _unpacked(stored: dict, claims: Callable) -> dict:
         """The inverse of `_packed`, substitutes as a tuple, and the claims in this dimension."""
         cosines = _each(stored["cosines"], Cosines.from_json)
-        return {"cosines": cosines, "substitutes": tuple(stored["substitutes"]),
-                "claims": claims(cosines, stored["dimension"])}  # fmt: skip
+        return {
+            "cosines": cosines,
+            "substitutes": tuple(stored["substitutes"]),
+            "claims": claims(cosines, stored["dimension"]),
+        }
 
     def __repr__(self) -> str:
         lines = [f"{self.title}: {self.verdict}"]
@@ -108,5 +115,7 @@ class CosineResult(JsonResult):
 
 
 def _each(cosines: dict, change) -> dict:
-    return {corpus: {kind: change(each) for kind, each in kinds.items()}
-            for corpus, kinds in cosines.items()}  # fmt: skip
+    return {
+        corpus: {kind: change(each) for kind, each in kinds.items()}
+        for corpus, kinds in cosines.items()
+    }

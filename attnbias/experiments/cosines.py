@@ -111,9 +111,11 @@ class Cosines:
         low, found = stored["first_bin"], stored["counts"]
         if not 0 <= low <= BINS - len(found) or sum(found) < 1 or min(found) < 0:
             raise FileFormatError(
-                "histogram", expected=f"counts of pairs in at most {BINS} bins",
-                got=f"{len(found)} bins from {low}", remedy="run the experiment again and save",
-            )  # fmt: skip
+                "histogram",
+                expected=f"counts of pairs in at most {BINS} bins",
+                got=f"{len(found)} bins from {low}",
+                remedy="run the experiment again and save",
+            )
         counts[low : low + len(found)] = found
         return cls(counts, np.array(stored["sums"], dtype=float).reshape(3))
 
@@ -170,9 +172,11 @@ def pair_cosines(texts: Sequence, embeddings, *, positions: bool = False) -> Cos
                 found += _counted(np.ones(1), np.array([again]))
     if not found.pairs:
         raise RangeError(
-            "texts", expected="one with two tokens at least", got="none",
+            "texts",
+            expected="one with two tokens at least",
+            got="none",
             remedy="pass longer texts",
-        )  # fmt: skip
+        )
     return found
 
 

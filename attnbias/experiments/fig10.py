@@ -38,9 +38,15 @@ STANDS_IN = {
 
 
 def run(
-    *, source="huggingface", model=None, texts: dict[str, int] | None = None,
-    max_length: int = 512, seed: int = 0, out=None, progress: bool = False,
-) -> CosineResult:  # fmt: skip
+    *,
+    source="huggingface",
+    model=None,
+    texts: dict[str, int] | None = None,
+    max_length: int = 512,
+    seed: int = 0,
+    out=None,
+    progress: bool = False,
+) -> CosineResult:
     """Cosines between all pairs of token embeddings of a text, over two corpora.
 
     Parameters
@@ -158,8 +164,10 @@ def corpus_cosines(
         "uniform": (np.split(rng.choice(used, len(flat)), places), vectors),
         "centred": (distinct, vectors - vectors[flat].mean(dim=0)),
     }
-    return {kind: pair_cosines(*tables[kind], positions=kind == "positions")
-            for kind in tqdm(tables, disable=not progress, unit="kind")}  # fmt: skip
+    return {
+        kind: pair_cosines(*tables[kind], positions=kind == "positions")
+        for kind in tqdm(tables, disable=not progress, unit="kind")
+    }
 
 
 def claims(cosines: dict[str, dict[str, Cosines]], dimension: int) -> CheckTable:
@@ -182,17 +190,32 @@ def claims(cosines: dict[str, dict[str, Cosines]], dimension: int) -> CheckTable
         near = f"a significant fraction near 0: share of |cosine| <= {NEAR}, {corpus}"
         named = {"text": "different pieces", "positions": "all positions"}
         checks += [
-            at_least(f"{near}, {name}", kinds[kind].within(NEAR), 0.5, TEXT, "a",
-                     reason="0.2 and half are ours")
+            at_least(
+                f"{near}, {name}",
+                kinds[kind].within(NEAR),
+                0.5,
+                TEXT,
+                "a",
+                reason="0.2 and half are ours",
+            )
             for kind, name in named.items()
         ] + [
-            at_least(f"as near as random directions: share of |cosine| <= 0.1, {corpus}",
-                     kinds["text"].within(0.1), random_within(0.1, dimension), TEXT,
-                     reason=f"random directions in {dimension} dimensions"),
-            at_least(f"as near as a proof needs: share of |cosine| <= 1/15, {corpus}",
-                     kinds["text"].within(ALLOWED), 1.0, "Assumption 1, version A1", "c",
-                     reason="for tokens of equal norms"),
-        ]  # fmt: skip
+            at_least(
+                f"as near as random directions: share of |cosine| <= 0.1, {corpus}",
+                kinds["text"].within(0.1),
+                random_within(0.1, dimension),
+                TEXT,
+                reason=f"random directions in {dimension} dimensions",
+            ),
+            at_least(
+                f"as near as a proof needs: share of |cosine| <= 1/15, {corpus}",
+                kinds["text"].within(ALLOWED),
+                1.0,
+                "Assumption 1, version A1",
+                "c",
+                reason="for tokens of equal norms",
+            ),
+        ]
     return CheckTable(checks)
 
 
@@ -217,8 +240,10 @@ def _bundled(wanted: dict, max_length: int) -> tuple[dict, object]:
     pairs = zip(*(sample.texts[name].rows for name in ("premises", "hypotheses")), strict=True)
     found = {"NLI": [np.concatenate(pair) for pair in pairs]}
     found["toxic"] = sample.texts["comments"].rows
-    tokens = {corpus: [rows[i][:max_length] for i in spaced(len(rows), wanted[corpus])]
-              for corpus, rows in found.items()}  # fmt: skip
+    tokens = {
+        corpus: [rows[i][:max_length] for i in spaced(len(rows), wanted[corpus])]
+        for corpus, rows in found.items()
+    }
     return tokens, sample.vectors
 
 
@@ -229,8 +254,9 @@ def _read(source, model, wanted: dict, max_length: int, progress: bool) -> tuple
     for corpus, load in LOADERS.items():
         texts = load("train", source)
         chosen = spaced(len(texts), wanted[corpus])
-        first, second = (each and tuple(each[i] for i in chosen)
-                         for each in (texts.first, texts.second))  # fmt: skip
+        first, second = (
+            each and tuple(each[i] for i in chosen) for each in (texts.first, texts.second)
+        )
         texts = replace(texts, first=first, second=second, labels=texts.labels[chosen])
         cut = TextExamples(texts, tokenizer, max_length, progress=progress)
         rows = np.split(cut.ids, cut.starts[1:])

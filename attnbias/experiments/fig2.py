@@ -38,9 +38,12 @@ def instance(seed: int = 0, *, start_norm: float = 0.1, **data) -> tuple[Dataset
 
 
 def rules(
-    gd_step_size: float = 0.1, ngd_step_size: float = 0.1, momentum: float = 0.9,
-    ngd_max_step: float = math.inf, max_step: float = 1e4,
-) -> dict[str, Rule]:  # fmt: skip
+    gd_step_size: float = 0.1,
+    ngd_step_size: float = 0.1,
+    momentum: float = 0.9,
+    ngd_max_step: float = math.inf,
+    max_step: float = 1e4,
+) -> dict[str, Rule]:
     """The rules of the figure by label; arguments as in `run`."""
     return {
         "GD": GD(gd_step_size),
@@ -52,13 +55,26 @@ def rules(
 
 
 def run(
-    seeds=5, steps: int = 10_000, *,
-    n: int = 10, T: int = 6, d: int = 200, sigma: float = 0.1, signal: float | None = None,
-    position: str = "random", start_norm: float = 0.1,
-    gd_step_size: float = 0.1, ngd_step_size: float = 0.1, momentum: float = 0.9,
-    ngd_max_step: float = math.inf, max_step: float = 1e4,
-    loss: str = "exponential", record=200, device: str = "cpu", progress: bool = False,
-) -> ExperimentResult:  # fmt: skip
+    seeds=5,
+    steps: int = 10_000,
+    *,
+    n: int = 10,
+    T: int = 6,
+    d: int = 200,
+    sigma: float = 0.1,
+    signal: float | None = None,
+    position: str = "random",
+    start_norm: float = 0.1,
+    gd_step_size: float = 0.1,
+    ngd_step_size: float = 0.1,
+    momentum: float = 0.9,
+    ngd_max_step: float = math.inf,
+    max_step: float = 1e4,
+    loss: str = "exponential",
+    record=200,
+    device: str = "cpu",
+    progress: bool = False,
+) -> ExperimentResult:
     """Five rules from one small start on Example 1, over several seeds.
 
     Parameters
@@ -124,8 +140,15 @@ def run(
     settings = dict(locals())
     common = require_common(settings, windows=[EARLY])
     chosen = rules(gd_step_size, ngd_step_size, momentum, ngd_max_step, max_step)
-    given = {"n": n, "T": T, "d": d, "sigma": sigma, "signal": signal, "position": position,
-             "start_norm": start_norm}  # fmt: skip
+    given = {
+        "n": n,
+        "T": T,
+        "d": d,
+        "sigma": sigma,
+        "signal": signal,
+        "position": position,
+        "start_norm": start_norm,
+    }
     for name in ("ngd_max_step", "max_step"):
         settings[name] = require_number(name, settings[name], low=0, open_low=True)
     problems = [solved(*instance(seed, **given), common.device) for seed in common.seeds]
@@ -162,15 +185,17 @@ def claims(traces: dict, settings: dict, measures: dict) -> CheckTable:
     window = last_decade(settings)
     gd, ngd = traces["GD"], traces["NGD"]
     words = "NGD is significantly faster than GD"
-    return CheckTable([
-        *_loss_claims(traces),
-        *[check_lead(words, ngd, gd, panel, 1.0, TEXT, "a") for panel in PANELS],
-        *_rate_claims(ngd, settings, measures, window),
-        *_lemma1_claims(ngd, settings, measures, window),
-        *_momentum_claims(traces, settings),
-        *_polyak_end_claims(traces, settings),
-        *_polyak_cap_claims(traces, settings, window),
-    ])  # fmt: skip
+    return CheckTable(
+        [
+            *_loss_claims(traces),
+            *[check_lead(words, ngd, gd, panel, 1.0, TEXT, "a") for panel in PANELS],
+            *_rate_claims(ngd, settings, measures, window),
+            *_lemma1_claims(ngd, settings, measures, window),
+            *_momentum_claims(traces, settings),
+            *_polyak_end_claims(traces, settings),
+            *_polyak_cap_claims(traces, settings, window),
+        ]
+    )
 
 
 def _loss_claims(traces) -> list[Check]:
@@ -194,22 +219,48 @@ def _rate_claims(ngd, settings, measures, window) -> list[Check]:
     ratio = max(measures["assumption1_ratio"])
     silent = "our explicit form of Theorem 1 is silent on these data"
     return [
-        at_most("Theorem 1's hypothesis, Assumption 1: worst ratio of value to bound", ratio, 1.0,
-                "Assumption 1, version A1", "c", reason=silent if ratio > 1 else ""),
-        at_least(f"NGD's 1 - cosine is no slower than (log t)^2 / t: smallest p of t^-p, {on}",
-                 late, predicted, "Theorem 1", "b",
-                 reason=f"(log t)^2 / t has p = {predicted:.3g} there"),
-        at_most(f"its decay is closely predicted by Theorem 1: p off by, {on}",
-                abs(late - predicted), 0.25, TEXT, "a", reason=f"p is {span(late)}"),
+        at_most(
+            "Theorem 1's hypothesis, Assumption 1: worst ratio of value to bound",
+            ratio,
+            1.0,
+            "Assumption 1, version A1",
+            "c",
+            reason=silent if ratio > 1 else "",
+        ),
+        at_least(
+            f"NGD's 1 - cosine is no slower than (log t)^2 / t: smallest p of t^-p, {on}",
+            late,
+            predicted,
+            "Theorem 1",
+            "b",
+            reason=f"(log t)^2 / t has p = {predicted:.3g} there",
+        ),
+        at_most(
+            f"its decay is closely predicted by Theorem 1: p off by, {on}",
+            abs(late - predicted),
+            0.25,
+            TEXT,
+            "a",
+            reason=f"p is {span(late)}",
+        ),
         at_most(
             f"on a short run, steps {EARLY[0]} to {EARLY[1]}, it does look like 1/t: p off 1 by",
-            abs(early - 1), 0.3, reason=f"p is {span(early)}",
+            abs(early - 1),
+            0.3,
+            reason=f"p is {span(early)}",
         ),
-        unless_short(at_least(
-            f"later it tends to our rate 1/t^2: smallest p, {on}", late, 1.5, "rate theorem M2",
-            "c", reason=f"p is {span(late)}; nearer 2 than 1 is asked",
-        ), settings),
-    ]  # fmt: skip
+        unless_short(
+            at_least(
+                f"later it tends to our rate 1/t^2: smallest p, {on}",
+                late,
+                1.5,
+                "rate theorem M2",
+                "c",
+                reason=f"p is {span(late)}; nearer 2 than 1 is asked",
+            ),
+            settings,
+        ),
+    ]
 
 
 def _lemma1_claims(ngd, settings, measures, window) -> list[Check]:
@@ -219,15 +270,33 @@ def _lemma1_claims(ngd, settings, measures, window) -> list[Check]:
     eta = settings["ngd_step_size"]
     exact, explicit = rates / (eta * margin), rates / (eta * margin**2 / (8 * B**2))
     return [
-        unless_short(at_most(
-            "NGD's softmax saturates exponentially: power of t in -log(1 - softmax), off 1 by",
-            abs(powers - 1), 0.05, "Lemma 1", "a", reason=f"power is {span(powers)}",
-        ), settings),
-        at_most("its rate an iteration is step size over |W_mm|: relative difference",
-                abs(exact - 1), 0.02, "estimate: W along W_mm", reason=f"rate is {span(rates)}"),
-        at_least("Lemma 1's explicit rate eta / (8 B^2 |W_mm|^2) is reached: measured over it",
-                 explicit, 1.0, "Lemma 1", "c", reason=f"ratio is {span(explicit)}"),
-    ]  # fmt: skip
+        unless_short(
+            at_most(
+                "NGD's softmax saturates exponentially: power of t in -log(1 - softmax), off 1 by",
+                abs(powers - 1),
+                0.05,
+                "Lemma 1",
+                "a",
+                reason=f"power is {span(powers)}",
+            ),
+            settings,
+        ),
+        at_most(
+            "its rate an iteration is step size over |W_mm|: relative difference",
+            abs(exact - 1),
+            0.02,
+            "estimate: W along W_mm",
+            reason=f"rate is {span(rates)}",
+        ),
+        at_least(
+            "Lemma 1's explicit rate eta / (8 B^2 |W_mm|^2) is reached: measured over it",
+            explicit,
+            1.0,
+            "Lemma 1",
+            "c",
+            reason=f"ratio is {span(explicit)}",
+        ),
+    ]
 
 
 def _decay(trace, window) -> float:
@@ -251,7 +320,7 @@ def _momentum_claims(traces, settings) -> list[Check]:
             f"the boost is that of a {longer:.3g} times longer step: 1 - cosine at step {at:.6g} "
             f"and NGD's at {settings['steps']}, decades apart", np.abs(apart), 0.1,
         ), settings),
-    ]  # fmt: skip  # fmt: skip
+    ]  # fmt: skip
 
 
 def _at(trace, step: float) -> float:
@@ -268,13 +337,24 @@ def _polyak_end_claims(traces, settings) -> list[Check]:
     always = f"uncapped Polyak steps lead {kind} NGD on every panel at every step"
     return [
         *[
-            check_lead(words, capped, plain, panel, 0.0, POLYAK_TEXT, "a",
-                       reason=_overtaken(capped, plain, panel))
+            check_lead(
+                words,
+                capped,
+                plain,
+                panel,
+                0.0,
+                POLYAK_TEXT,
+                "a",
+                reason=_overtaken(capped, plain, panel),
+            )
             for panel in PANELS
         ],
-        at_least(f"{always}: smallest lead, decades",
-                 [lead(free, plain, panel)[1].min() for panel in PANELS], 0.0),
-    ]  # fmt: skip
+        at_least(
+            f"{always}: smallest lead, decades",
+            [lead(free, plain, panel)[1].min() for panel in PANELS],
+            0.0,
+        ),
+    ]
 
 
 def _overtaken(ahead, behind, panel) -> str:
@@ -294,16 +374,34 @@ def _polyak_cap_claims(traces, settings, window) -> list[Check]:
     free_first = binds and bool(firsts.max() > 0)
     leads = [lead(capped, plain, panel)[1][step[step >= 1] <= firsts] for panel in PANELS]
     return [
-        at_least("until its cap binds, Polyak leads NGD on every panel: smallest lead, decades",
-                 leads if free_first else math.nan, 0.0, POLYAK_TEXT, "a", applicable=free_first,
-                 reason=when),
-        at_most("from there capped Polyak is GD: largest |log step size - log cap|",
-                abs(off_cap[step >= firsts]) if binds else math.nan, 1e-12, POLYAK_TEXT, "a",
-                applicable=binds, reason=when),
-        at_least("and slows down: smallest p of t^-p in its 1 - cosine under NGD's, by at least",
-                 exponents(capped, window) - exponents(plain, window), 1.0, POLYAK_TEXT, "a",
-                 applicable=binds, reason="" if binds else when),
-    ]  # fmt: skip
+        at_least(
+            "until its cap binds, Polyak leads NGD on every panel: smallest lead, decades",
+            leads if free_first else math.nan,
+            0.0,
+            POLYAK_TEXT,
+            "a",
+            applicable=free_first,
+            reason=when,
+        ),
+        at_most(
+            "from there capped Polyak is GD: largest |log step size - log cap|",
+            abs(off_cap[step >= firsts]) if binds else math.nan,
+            1e-12,
+            POLYAK_TEXT,
+            "a",
+            applicable=binds,
+            reason=when,
+        ),
+        at_least(
+            "and slows down: smallest p of t^-p in its 1 - cosine under NGD's, by at least",
+            exponents(capped, window) - exponents(plain, window),
+            1.0,
+            POLYAK_TEXT,
+            "a",
+            applicable=binds,
+            reason="" if binds else when,
+        ),
+    ]
 
 
 def cap_steps(step: np.ndarray, off_cap: np.ndarray) -> np.ndarray:

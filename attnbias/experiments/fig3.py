@@ -51,11 +51,22 @@ def rules(gd_step_size: float = 0.05, ngd_step_size: float = 0.05) -> dict[str, 
 
 
 def run(
-    seeds=5, steps: int = 10_000, *,
-    n: int = 10, T: int = 2, d: int = 100, alpha: float = 3.0, sigma: float = 0.1,
-    position: str = "random", gd_step_size: float = 0.05, ngd_step_size: float = 0.05,
-    loss: str = "exponential", record=200, device: str = "cpu", progress: bool = False,
-) -> ExperimentResult:  # fmt: skip
+    seeds=5,
+    steps: int = 10_000,
+    *,
+    n: int = 10,
+    T: int = 2,
+    d: int = 100,
+    alpha: float = 3.0,
+    sigma: float = 0.1,
+    position: str = "random",
+    gd_step_size: float = 0.05,
+    ngd_step_size: float = 0.05,
+    loss: str = "exponential",
+    record=200,
+    device: str = "cpu",
+    progress: bool = False,
+) -> ExperimentResult:
     """Joint training from W_0 = 0, u_0 = 0 by five rules, over several seeds.
 
     Parameters
@@ -152,14 +163,16 @@ def claims(traces: dict, settings: dict, measures: dict) -> CheckTable:
         are our own additions.
     """
     window = last_decade(settings)
-    return CheckTable([
-        *_loss_claims(traces, settings, window),
-        *[_slowest(traces, panel) for panel in JOINT_PANELS],
-        *[_fastest(traces, panel) for panel in JOINT_PANELS],
-        *_joint_claims(traces),
-        *_rate_claims(traces, settings, window),
-        *_factor_claims(traces, settings, window),
-    ])  # fmt: skip
+    return CheckTable(
+        [
+            *_loss_claims(traces, settings, window),
+            *[_slowest(traces, panel) for panel in JOINT_PANELS],
+            *[_fastest(traces, panel) for panel in JOINT_PANELS],
+            *_joint_claims(traces),
+            *_rate_claims(traces, settings, window),
+            *_factor_claims(traces, settings, window),
+        ]
+    )
 
 
 def _loss_claims(traces, settings, window) -> list[Check]:
@@ -167,15 +180,26 @@ def _loss_claims(traces, settings, window) -> list[Check]:
     powers = -exponents(traces["GD"], window, lambda run: run.loss)
     logs = ", ".join(f"{label} {value:.3g}" for label, value in ends.items())
     return [
-        unless_short(at_most(
-            "the train loss goes to 0, as u is trained: log of the largest last loss of a run",
-            [*ends.values()], math.log(0.01), TEXT, "a", reason=f"log of the largest: {logs}",
-        ), settings),
+        unless_short(
+            at_most(
+                "the train loss goes to 0, as u is trained: log of the largest last loss of a run",
+                [*ends.values()],
+                math.log(0.01),
+                TEXT,
+                "a",
+                reason=f"log of the largest: {logs}",
+            ),
+            settings,
+        ),
         at_least(
             "GD's, the slowest, is still falling: smallest p of t^-p in its loss, "
-            f"steps {window[0]} to {window[1]}", powers, 0.5, TEXT, reason=f"p is {span(powers)}",
+            f"steps {window[0]} to {window[1]}",
+            powers,
+            0.5,
+            TEXT,
+            reason=f"p is {span(powers)}",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _slowest(traces, panel: str) -> Check:
@@ -212,19 +236,38 @@ def _joint_claims(traces) -> list[Check]:
     rest = [panel for panel in JOINT_PANELS if panel != "train loss"]
     words = "NGD is slightly faster than joint-NGD on the other metrics"
     # how far it is ahead: in decades, and on the softmax as the figure plots it
-    leads = {panel: float(lead(plain, joint, panel, FIRST)[1][:, -1].max())
-             for panel in rest if "softmax" not in panel}  # fmt: skip
+    leads = {
+        panel: float(lead(plain, joint, panel, FIRST)[1][:, -1].max())
+        for panel in rest
+        if "softmax" not in panel
+    }
     return [
-        at_most("the train loss converges at a similar rate for NGD and joint-NGD: "
-                "ratio of log losses at the end, off 1 by",
-                abs(ratio - 1), 0.1, TEXT, "a", reason=f"ratio is {span(ratio)}"),
+        at_most(
+            "the train loss converges at a similar rate for NGD and joint-NGD: "
+            "ratio of log losses at the end, off 1 by",
+            abs(ratio - 1),
+            0.1,
+            TEXT,
+            "a",
+            reason=f"ratio is {span(ratio)}",
+        ),
         *[check_lead(words, plain, joint, panel, 0.0, TEXT, "a", first=FIRST) for panel in rest],
-        at_most("and only slightly in norm and direction: its largest lead at the end, decades",
-                [*leads.values()], 1.0, TEXT, "a",
-                reason=", ".join(f"{panel} {decades:.2g}" for panel, decades in leads.items())),
-        at_most("and only slightly in softmax score itself: its largest lead at the end",
-                [abs(a.opt_score[-1] - b.opt_score[-1]) for a, b in pairs], 0.01, TEXT, "a"),
-    ]  # fmt: skip
+        at_most(
+            "and only slightly in norm and direction: its largest lead at the end, decades",
+            [*leads.values()],
+            1.0,
+            TEXT,
+            "a",
+            reason=", ".join(f"{panel} {decades:.2g}" for panel, decades in leads.items()),
+        ),
+        at_most(
+            "and only slightly in softmax score itself: its largest lead at the end",
+            [abs(a.opt_score[-1] - b.opt_score[-1]) for a, b in pairs],
+            0.01,
+            TEXT,
+            "a",
+        ),
+    ]
 
 
 def _loss_powers(runs, window) -> np.ndarray:
@@ -234,13 +277,19 @@ def _loss_powers(runs, window) -> np.ndarray:
 def _rate_claims(traces, settings, window) -> list[Check]:
     powers = {label: _loss_powers(traces[label], window) for label in ADAPTIVE}
     return [
-        unless_short(at_most(
-            f"{label}'s train loss is exp(-Theta(t)): power of t in -log L, "
-            f"steps {window[0]} to {window[1]}, off 1 by",
-            abs(power - 1), 0.05, "our observation", reason=f"power is {span(power)}",
-        ), settings)
+        unless_short(
+            at_most(
+                f"{label}'s train loss is exp(-Theta(t)): power of t in -log L, "
+                f"steps {window[0]} to {window[1]}, off 1 by",
+                abs(power - 1),
+                0.05,
+                "our observation",
+                reason=f"power is {span(power)}",
+            ),
+            settings,
+        )
         for label, power in powers.items()
-    ]  # fmt: skip
+    ]
 
 
 def _factor_claims(traces, settings, window) -> list[Check]:
@@ -249,18 +298,28 @@ def _factor_claims(traces, settings, window) -> list[Check]:
     powers = _loss_powers(factors, window)
     first, last = ([float(run.W_alignment_error[at]) for run in factors] for at in (FIRST, -1))
     return [
-        unless_short(at_most(
-            "with the factors of Eq. 10 the train loss is exp(-Theta(t^(1/3))): power of t in "
-            f"-log L, steps {window[0]} to {window[1]}, off 1/3 by",
-            abs(powers - 1 / 3), 0.05, "Theorem 2", "b", reason=f"power is {span(powers)}",
-        ), settings),
+        unless_short(
+            at_most(
+                "with the factors of Eq. 10 the train loss is exp(-Theta(t^(1/3))): power of t in "
+                f"-log L, steps {window[0]} to {window[1]}, off 1/3 by",
+                abs(powers - 1 / 3),
+                0.05,
+                "Theorem 2",
+                "b",
+                reason=f"power is {span(powers)}",
+            ),
+            settings,
+        ),
         _slower_on_all("the factors of Eq. 10 slow NGD down", traces["NGD"], factors),
         _slower_on_all("and leave it behind GD", traces["GD"], factors),
         at_least(
             "with them W has barely turned: smallest 1 - cosine with W_mm at the end",
-            last, 0.1, "Theorem 3", reason=f"{span(first)} at the first step with a direction",
+            last,
+            0.1,
+            "Theorem 3",
+            reason=f"{span(first)} at the first step with a direction",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _slower_on_all(statement: str, faster, slower) -> Check:

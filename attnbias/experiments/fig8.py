@@ -33,9 +33,15 @@ def rules(gd_step_size: float = 1.0, ngd_step_size: float = 0.1) -> dict[str, Ru
 
 
 def run(
-    scales=SCALES, steps: int = 10_000, *, gd_step_size: float = 1.0, ngd_step_size: float = 0.1,
-    record=200, device: str = "cpu", progress: bool = False,
-) -> ExperimentResult:  # fmt: skip
+    scales=SCALES,
+    steps: int = 10_000,
+    *,
+    gd_step_size: float = 1.0,
+    ngd_step_size: float = 0.1,
+    record=200,
+    device: str = "cpu",
+    progress: bool = False,
+) -> ExperimentResult:
     """GD and NGD from the bad start, over the norm R of W_0.
 
     Parameters
@@ -89,10 +95,11 @@ def run(
         runs = run_all([solved(*instance(scale), common.device)], chosen, common)
         traces |= {scale_label(rule, scale): run for rule, run in runs.items()}
     measures = {"scale": [*scales]} | {
-        f"{rule}, steps to one half": [steps_to_half(traces[scale_label(rule, scale)][0])
-                                       for scale in scales]
+        f"{rule}, steps to one half": [
+            steps_to_half(traces[scale_label(rule, scale)][0]) for scale in scales
+        ]
         for rule in chosen
-    }  # fmt: skip
+    }
     settings["scales"] = list(scales)
     return make_result("fig8", TITLE, traces, common, settings, measures, claims)
 
@@ -105,9 +112,11 @@ def _scales(scales) -> tuple[float, ...]:
     labels = {scale_label("GD", scale) for scale in chosen}
     if len(labels) < max(3, len(chosen)) or list(chosen) != sorted(chosen):
         raise RangeError(
-            "scales", expected="at least three, increasing, that differ in six digits",
-            got=short(chosen), remedy=remedy,
-        )  # fmt: skip
+            "scales",
+            expected="at least three, increasing, that differ in six digits",
+            got=short(chosen),
+            remedy=remedy,
+        )
     return chosen
 
 
@@ -144,13 +153,19 @@ def claims(traces: dict, settings: dict, measures: dict) -> CheckTable:
     """
     scales, window = np.array(measures["scale"]), last_decade(settings)
     gd, ngd = ([traces[scale_label(rule, scale)][0] for scale in scales] for rule in ("GD", "NGD"))
-    return CheckTable([
-        *_start_claims(gd, scales),
-        *_convergence_claims(gd, scales, window),
-        *_time_claims(scales, settings, measures),
-        at_most("NGD converges to W_mm from every start: largest 1 - cosine at the end",
-                [run.W_alignment_error[-1] for run in ngd], 0.01, "Theorem 1"),
-    ])  # fmt: skip
+    return CheckTable(
+        [
+            *_start_claims(gd, scales),
+            *_convergence_claims(gd, scales, window),
+            *_time_claims(scales, settings, measures),
+            at_most(
+                "NGD converges to W_mm from every start: largest 1 - cosine at the end",
+                [run.W_alignment_error[-1] for run in ngd],
+                0.01,
+                "Theorem 1",
+            ),
+        ]
+    )
 
 
 def _start_claims(runs, scales) -> list[Check]:
@@ -158,44 +173,86 @@ def _start_claims(runs, scales) -> list[Check]:
     log_first, log_second = -np.logaddexp(0.0, -gaps[:, 0]), -np.logaddexp(0.0, -gaps[:, 1])
     fall = np.diff(np.array([run.log_grad_norm[0] for run in runs])) / np.diff(scales)
     return [
-        at_most("W_0 violates the constraint of sequence 1: largest logit gap at the start",
-                gaps[:, 0], 0.0, TEXT, "a"),
+        at_most(
+            "W_0 violates the constraint of sequence 1: largest logit gap at the start",
+            gaps[:, 0],
+            0.0,
+            TEXT,
+            "a",
+        ),
         at_most(
             "its optimal token has less than half of the attention: largest softmax at the start",
-            np.exp(log_first), 0.5, TEXT, "a",
+            np.exp(log_first),
+            0.5,
+            TEXT,
+            "a",
         ),
-        at_least("sequence 2 behaves the opposite way: smallest softmax at the start",
-                 np.exp(log_second), 0.5, TEXT, "a"),
+        at_least(
+            "sequence 2 behaves the opposite way: smallest softmax at the start",
+            np.exp(log_second),
+            0.5,
+            TEXT,
+            "a",
+        ),
         at_most(
             "scaled up, W_0 saturates the wrong token: "
             "log softmax of sequence 1 is at most -R / sqrt 2, largest excess",
             # the gap is a product of floats: a few roundings of a number up to R
-            log_first + scales / math.sqrt(2), 0.0, TEXT, "a",
+            log_first + scales / math.sqrt(2),
+            0.0,
+            TEXT,
+            "a",
             rounding=1e-14 * float(scales.max()),
         ),
-        at_most("a stationary direction: slope of log |grad L| in R, between the last two scales",
-                fall[-1], -0.5, TEXT, "a", reason="-1/sqrt 2 in the limit"),
-    ]  # fmt: skip
+        at_most(
+            "a stationary direction: slope of log |grad L| in R, between the last two scales",
+            fall[-1],
+            -0.5,
+            TEXT,
+            "a",
+            reason="-1/sqrt 2 in the limit",
+        ),
+    ]
 
 
 def _convergence_claims(runs, scales, window) -> list[Check]:
-    small = [run.W_alignment_error[-1] for run, scale in zip(runs, scales, strict=True)
-             if scale <= 1]  # fmt: skip
+    small = [
+        run.W_alignment_error[-1] for run, scale in zip(runs, scales, strict=True) if scale <= 1
+    ]
     floor = float(runs[0].loss[0] - runs[0].loss_gap[0])
     return [
-        at_most("GD converges to W_mm from starts of norm at most 1: largest 1 - cosine at the end",
-                small or math.nan, 0.01, TEXT, "a", applicable=bool(small),
-                reason="" if small else "no such start among the scales"),
+        at_most(
+            "GD converges to W_mm from starts of norm at most 1: largest 1 - cosine at the end",
+            small or math.nan,
+            0.01,
+            TEXT,
+            "a",
+            applicable=bool(small),
+            reason="" if small else "no such start among the scales",
+        ),
         at_least(
             "from every start 1 - cosine is still falling at the end: smallest p of t^-p, "
-            f"steps {window[0]} to {window[1]}", -exponents(runs, window), 0.05, "Theorem 6",
+            f"steps {window[0]} to {window[1]}",
+            -exponents(runs, window),
+            0.05,
+            "Theorem 6",
             reason=f"1 - cosine at the end is {span([run.W_alignment_error[-1] for run in runs])}",
         ),
-        at_least("GD's attention ends on the optimal tokens: smallest softmax at the end",
-                 [np.exp(-np.logaddexp(0.0, -run.gaps[-1].min())) for run in runs], 0.9, TEXT, "a"),
-        at_most("GD minimises the train loss: largest (L - L*) / L* at the end",
-                max(float(run.loss_gap[-1]) for run in runs) / floor, 0.01, TEXT, "a"),
-    ]  # fmt: skip
+        at_least(
+            "GD's attention ends on the optimal tokens: smallest softmax at the end",
+            [np.exp(-np.logaddexp(0.0, -run.gaps[-1].min())) for run in runs],
+            0.9,
+            TEXT,
+            "a",
+        ),
+        at_most(
+            "GD minimises the train loss: largest (L - L*) / L* at the end",
+            max(float(run.loss_gap[-1]) for run in runs) / floor,
+            0.01,
+            TEXT,
+            "a",
+        ),
+    ]
 
 
 def _time_claims(scales, settings, measures) -> list[Check]:
@@ -208,19 +265,32 @@ def _time_claims(scales, settings, measures) -> list[Check]:
     between = f"from R = {first:g} to {last:g}"
     counts = {rule: np.array(measures[f"{rule}, steps to one half"]) for rule in ("GD", "NGD")}
     with np.errstate(invalid="ignore"):
-        power, pace = (np.diff(steps[-2:])[0] / (last - first)
-                       for steps in (np.log(counts["GD"]), counts["NGD"]))  # fmt: skip
+        power, pace = (
+            np.diff(steps[-2:])[0] / (last - first)
+            for steps in (np.log(counts["GD"]), counts["NGD"])
+        )
     never = "sequence 1 does not get past one half within the run"
     seen = {
         rule: {"applicable": True, "reason": ", ".join(f"{each:g}" for each in steps) + " steps"}
-        if np.isfinite(steps[-2:]).all() else {"applicable": False, "reason": never}
+        if np.isfinite(steps[-2:]).all()
+        else {"applicable": False, "reason": never}
         for rule, steps in counts.items()
-    }  # fmt: skip
+    }
     return [
-        at_most("GD's steps until sequence 1 passes one half grow as e^(R / sqrt 2): "
-                f"growth of their log by R, {between}, off 1/sqrt 2 by",
-                abs(power - math.sqrt(0.5)), 0.1, ESTIMATE, **seen["GD"]),
-        at_most("NGD's grow as R / (2 eta), linearly: "
-                f"growth by R over 1 / (2 eta), {between}, off 1 by",
-                abs(pace * 2 * settings["ngd_step_size"] - 1), 0.1, ESTIMATE, **seen["NGD"]),
-    ]  # fmt: skip
+        at_most(
+            "GD's steps until sequence 1 passes one half grow as e^(R / sqrt 2): "
+            f"growth of their log by R, {between}, off 1/sqrt 2 by",
+            abs(power - math.sqrt(0.5)),
+            0.1,
+            ESTIMATE,
+            **seen["GD"],
+        ),
+        at_most(
+            "NGD's grow as R / (2 eta), linearly: "
+            f"growth by R over 1 / (2 eta), {between}, off 1 by",
+            abs(pace * 2 * settings["ngd_step_size"] - 1),
+            0.1,
+            ESTIMATE,
+            **seen["NGD"],
+        ),
+    ]

@@ -29,12 +29,23 @@ def rules(gd_step_size: float = 1.0, ngd_step_size: float = 0.1) -> dict[str, Ru
 
 
 def run(
-    seeds=5, steps: int = 10_000, *,
-    n: int = 20, T: int = 6, patch: int = 28, noise: float = 1.0, classifier_scale: float = 1.0,
-    position: str = "random", source="bundled", start_norm: float = 0.1,
-    gd_step_size: float = 1.0, ngd_step_size: float = 0.1,
-    record=200, device: str = "cpu", progress: bool = False,
-) -> ExperimentResult:  # fmt: skip
+    seeds=5,
+    steps: int = 10_000,
+    *,
+    n: int = 20,
+    T: int = 6,
+    patch: int = 28,
+    noise: float = 1.0,
+    classifier_scale: float = 1.0,
+    position: str = "random",
+    source="bundled",
+    start_norm: float = 0.1,
+    gd_step_size: float = 1.0,
+    ngd_step_size: float = 0.1,
+    record=200,
+    device: str = "cpu",
+    progress: bool = False,
+) -> ExperimentResult:
     """GD, NGD and Polyak steps on real digits among noise, over several seeds.
 
     NGD is run once more with the noise tokens projected off the classifier, so that
@@ -97,13 +108,23 @@ def run(
     settings = dict(locals())
     common = require_common(settings)
     chosen = rules(gd_step_size, ngd_step_size)
-    given = {"n": n, "T": T, "patch": patch, "noise": noise, "classifier_scale": classifier_scale,
-             "position": position, "source": source, "start_norm": start_norm}  # fmt: skip
+    given = {
+        "n": n,
+        "T": T,
+        "patch": patch,
+        "noise": noise,
+        "classifier_scale": classifier_scale,
+        "position": position,
+        "source": source,
+        "start_norm": start_norm,
+    }
     problems, projected = (
-        [solved(*instance(seed, project_noise=each, **given), common.device)
-         for seed in common.seeds]
+        [
+            solved(*instance(seed, project_noise=each, **given), common.device)
+            for seed in common.seeds
+        ]
         for each in (False, True)
-    )  # fmt: skip
+    )
     traces = run_all(problems, chosen, common)
     traces |= run_all(projected, {PROJECTED: chosen["NGD"]}, common)
     settings["source"] = str(source)
@@ -148,33 +169,58 @@ def claims(traces: dict, settings: dict, measures: dict) -> CheckTable:
     spread = measures["relative_spread"]
     tenfold = "NGD is significantly faster than GD (tenfold)"
     change = exponents(ngd, window) - exponents(traces[PROJECTED], window)
-    ends = [float(np.median([run.W_alignment_error[-1] for run in traces[label]]))
-            for label in ("NGD", PROJECTED)]  # fmt: skip
-    return CheckTable([
-        *_convergence_claims("GD", gd, window),
-        *_convergence_claims("NGD", ngd, window),
-        check_lead("NGD is faster than GD", ngd, gd, ALIGNMENT, 0.0, TEXT, "a"),
-        check_lead(tenfold, ngd, gd, ALIGNMENT, 1.0, TEXT, "d"),
-        at_least("the digit is the token with the highest score: fraction of sequences",
-                 measures["digit_optimal_fraction"], 1.0, TEXT, "a"),
-        at_most("aligning with Assumption 2: largest spread of noise scores over the score gap",
-                spread, 0.0, TEXT, "a", reason=f"largest of a seed {span(spread)}"),
-        at_most("with noise projected off u Assumption 2 is exact: largest spread of noise scores",
-                measures["projected_spread"], 0.0, "Assumption 2"),
-        at_most(
-            "breaking Assumption 2 this much leaves NGD's exponent: change by", abs(change), 0.1,
-            reason=f"median 1 - cosine at the end {ends[0]:.2g} against {ends[1]:.2g}",
-        ),
-    ])  # fmt: skip
+    ends = [
+        float(np.median([run.W_alignment_error[-1] for run in traces[label]]))
+        for label in ("NGD", PROJECTED)
+    ]
+    return CheckTable(
+        [
+            *_convergence_claims("GD", gd, window),
+            *_convergence_claims("NGD", ngd, window),
+            check_lead("NGD is faster than GD", ngd, gd, ALIGNMENT, 0.0, TEXT, "a"),
+            check_lead(tenfold, ngd, gd, ALIGNMENT, 1.0, TEXT, "d"),
+            at_least(
+                "the digit is the token with the highest score: fraction of sequences",
+                measures["digit_optimal_fraction"],
+                1.0,
+                TEXT,
+                "a",
+            ),
+            at_most(
+                "aligning with Assumption 2: largest spread of noise scores over the score gap",
+                spread,
+                0.0,
+                TEXT,
+                "a",
+                reason=f"largest of a seed {span(spread)}",
+            ),
+            at_most(
+                "with noise projected off u Assumption 2 is exact: largest spread of noise scores",
+                measures["projected_spread"],
+                0.0,
+                "Assumption 2",
+            ),
+            at_most(
+                "breaking Assumption 2 this much leaves NGD's exponent: change by",
+                abs(change),
+                0.1,
+                reason=f"median 1 - cosine at the end {ends[0]:.2g} against {ends[1]:.2g}",
+            ),
+        ]
+    )
 
 
 def _convergence_claims(label: str, runs, window) -> list[Check]:
     powers, ends = -exponents(runs, window), [run.W_alignment_error[-1] for run in runs]
     return [
-        at_most(f"{label} converges in direction to W_mm: 1 - cosine at the end", ends, 0.01,
-                TEXT, "a"),
+        at_most(
+            f"{label} converges in direction to W_mm: 1 - cosine at the end", ends, 0.01, TEXT, "a"
+        ),
         at_least(
             f"{label}'s is still falling: smallest p of t^-p, steps {window[0]} to {window[1]}",
-            powers, 0.0, TEXT, reason=f"p is {span(powers)}",
+            powers,
+            0.0,
+            TEXT,
+            reason=f"p is {span(powers)}",
         ),
-    ]  # fmt: skip
+    ]

@@ -111,8 +111,7 @@ class ExperimentResult(Result):
 
         rows, window = {}, self.last_decade if window is None else window
         for label, traces in self.traces.items():
-            fits = [fit_rate(trace.step, trace.W_alignment_error, window)
-                    for trace in traces]  # fmt: skip
+            fits = [fit_rate(trace.step, trace.W_alignment_error, window) for trace in traces]
             slopes = [fit.exponent for fit in fits]
             ends = [end for fit in fits for end in fit.interval]
             rows[label] = [np.median(slopes), min(slopes), max(slopes), min(ends), max(ends)]
@@ -141,8 +140,9 @@ class ExperimentResult(Result):
                 for name in kept:
                     if (array := getattr(trace, name)) is not None:
                         arrays[f"run{len(runs)}/{name}"] = torch.as_tensor(array).cpu().numpy()
-                runs.append({"label": label, "seed": seed, "status": trace.status,
-                             "meta": trace.meta})  # fmt: skip
+                runs.append(
+                    {"label": label, "seed": seed, "status": trace.status, "meta": trace.meta}
+                )
         parts = ("name", "title", "seeds", "settings", "measures", "provenance")
         header = {"kind": "experiment", "runs": runs} | {key: getattr(self, key) for key in parts}
         header["claims"] = [asdict(check) for check in self.claims]
@@ -172,8 +172,9 @@ class ExperimentResult(Result):
 
     def __repr__(self) -> str:
         steps, count = self.settings.get("steps", "?"), len(self.seeds)
-        lines = [f"{self.title}: {count} seed{'s' if count > 1 else ''}, {steps} steps, "
-                 f"{self.verdict}"]  # fmt: skip
+        lines = [
+            f"{self.title}: {count} seed{'s' if count > 1 else ''}, {steps} steps, {self.verdict}"
+        ]
         for label, traces in self.traces.items():
             errors = [trace.W_alignment_error[-1] for trace in traces]
             lines.append(f"  {label}: 1 - cosine {np.median(errors):.3g} at the last step")
@@ -235,8 +236,11 @@ def make_result(
 ) -> ExperimentResult:
     """An ExperimentResult with its claims and its provenance, of the arguments of a run."""
     asked = {key: value for key, value in asked.items() if key != "progress"}
-    checked = {"seeds": list(common.seeds), "device": str(common.device),
-               "record": len(common.record)}  # fmt: skip
+    checked = {
+        "seeds": list(common.seeds),
+        "device": str(common.device),
+        "record": len(common.record),
+    }
     checked |= {"loss": common.loss.name} if "loss" in asked else {}
     settings = {key: _plain(key, value) for key, value in (asked | checked).items()}
     table = claims(traces, settings, measures)
@@ -260,6 +264,8 @@ def _foreign(path, expected: str) -> Iterator[None]:
         yield
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise FileFormatError(
-            str(path), expected=expected, got=f"{type(error).__name__}: {error}"[:200],
+            str(path),
+            expected=expected,
+            got=f"{type(error).__name__}: {error}"[:200],
             remedy="run the experiment again and save",
-        ) from None  # fmt: skip
+        ) from None

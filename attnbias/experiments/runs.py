@@ -35,9 +35,11 @@ def seed_list(seeds) -> tuple[int, ...]:
         chosen = ()
     if not chosen or isinstance(seeds, str):
         raise DtypeError(
-            "seeds", expected="how many, or a non-empty sequence of integers", got=short(seeds),
+            "seeds",
+            expected="how many, or a non-empty sequence of integers",
+            got=short(seeds),
             remedy="for example seeds=5 or seeds=[3, 4]",
-        )  # fmt: skip
+        )
     require_int("number of seeds", len(chosen), low=1, high=MOST_SEEDS)
     found = tuple(require_int("seeds", seed, low=0) for seed in chosen)
     if len(set(found)) < len(found):
@@ -92,9 +94,11 @@ def require_common(asked: dict, windows=(), dense: int = 0) -> Common:
         if count < FEWEST_RECORDS:
             wanted = f"at least {FEWEST_RECORDS} iterations in [{first}, {last}]"
             raise RangeError(
-                "record", expected=f"{wanted}, where an exponent is fitted", got=str(count),
+                "record",
+                expected=f"{wanted}, where an exponent is fitted",
+                got=str(count),
                 remedy="record more iterations; the default is record=200",
-            )  # fmt: skip
+            )
     return Common(seeds, steps, device, recorded, loss, progress)
 
 
@@ -149,7 +153,8 @@ def _require_completed(run: Trace, rule: Rule) -> None:
     if run.status != "completed":
         last = f"step {run.step[-1]}" if len(run.step) else "its start"
         raise RangeError(
-            repr(rule), expected="a run that reaches its last step",
+            repr(rule),
+            expected="a run that reaches its last step",
             got=f"one that stops after {last}: {run.status}",
             remedy="take a smaller step size or start, or `train` to look at such a run",
-        )  # fmt: skip
+        )

@@ -145,11 +145,17 @@ def coherence_beside(c: Constants, data: Dataset, u=None, least_gap: float = 0.0
     ratio = products.amax(dim=(1, 2)) / best.clamp(min=torch.finfo(best.dtype).tiny)
     longest = squares.amax(dim=1) / best
     return Coherence(
-        n=data.n, T=c.T, B=c.B, w=float((best * squares[:, 0]).min()),
+        n=data.n,
+        T=c.T,
+        B=c.B,
+        w=float((best * squares[:, 0]).min()),
         longest=float(longest.nan_to_num(math.inf, math.inf).max().sqrt()),
-        within=float((ratio * spread).max()), across=_across(X, data.mask, chosen),
-        spread=float(spread.max()), log_kappa=c.log_kappa, start=max(0.0, -least_gap),
-    )  # fmt: skip
+        within=float((ratio * spread).max()),
+        across=_across(X, data.mask, chosen),
+        spread=float(spread.max()),
+        log_kappa=c.log_kappa,
+        start=max(0.0, -least_gap),
+    )
 
 
 def _across(X: torch.Tensor, mask: torch.Tensor, chosen: torch.Tensor) -> float:

@@ -54,8 +54,10 @@ def shared(rows, dual: torch.Tensor, margins: torch.Tensor, right) -> torch.Tens
     if not bool((dual[active] == 0).any()):
         return dual
     group = first_equal(rows, active)
-    sums, counts = (torch.zeros_like(dual).index_add(0, group, part)
-                    for part in (dual[active], torch.ones_like(dual[active])))  # fmt: skip
+    sums, counts = (
+        torch.zeros_like(dual).index_add(0, group, part)
+        for part in (dual[active], torch.ones_like(dual[active]))
+    )
     dual = dual.clone()
     dual[active] = (sums / counts)[group]
     return dual

@@ -139,8 +139,9 @@ def _require_plain(svm) -> None:
     ]:
         if wrong:
             remedy = "judge this solution by is_optimal(), which holds up to rounding"
-            raise RangeError(name, expected=f"{expected}, for a proof without rounding",
-                             got=got, remedy=remedy)  # fmt: skip
+            raise RangeError(
+                name, expected=f"{expected}, for a proof without rounding", got=got, remedy=remedy
+            )
     as_floats("dual", svm.dual, (count,), "one a row")
     require_finite("point", svm.point)
 
@@ -209,8 +210,11 @@ class Balls:
                 proof = _Proof(self.flint, dual, margins)
                 if best is None or bool(proof.width <= best.width):
                     best = proof
-                support = [k for k, (a, m) in enumerate(zip(dual, margins, strict=True))
-                           if a + (1 - m) / self.gram(k, k) > 0]  # fmt: skip
+                support = [
+                    k
+                    for k, (a, m) in enumerate(zip(dual, margins, strict=True))
+                    if a + (1 - m) / self.gram(k, k) > 0
+                ]
                 if bool(best.width < CLOSE) or not support:
                     break
                 dual = self.corrected(dual, support)

@@ -24,9 +24,11 @@ def least_norm(rows: GapRows | VectorRows, right: torch.Tensor, norm: str) -> SV
     """
     if not isinstance(rows, GapRows):
         raise DtypeError(
-            "rows", expected=f"GapRows, whose weights are a matrix, for the {norm} norm",
-            got=type(rows).__name__, remedy="pass gap_rows(data, opt), or take the Frobenius norm",
-        )  # fmt: skip
+            "rows",
+            expected=f"GapRows, whose weights are a matrix, for the {norm} norm",
+            got=type(rows).__name__,
+            remedy="pass gap_rows(data, opt), or take the Frobenius norm",
+        )
     cp, problem = need("cvxpy", "chapters"), f"{norm}-norm W-SVM"
     remedy = units(rows) + "rescale the tokens to norms near 1, or take fewer"
     failure = partial(SolverError, problem, remedy=remedy)

@@ -387,9 +387,11 @@ def require_svm(svm, rows: GapRows) -> SVMSolution:
     remedy = "solve it for these data: solve_w_svm(data)"
     if not isinstance(svm, SVMSolution) or len(svm.dual) != count:
         raise DtypeError(
-            "svm", expected=f"the SVMSolution of these data, with {count} dual weights",
-            got=short(svm), remedy=remedy,
-        )  # fmt: skip
+            "svm",
+            expected=f"the SVMSolution of these data, with {count} dual weights",
+            got=short(svm),
+            remedy=remedy,
+        )
     if svm.dual.device != rows.differences.device:  # as loaded, or solved before the data moved
         svm = moved(svm, rows.differences.device)
     basis, shape = svm.basis, tuple(svm.point.shape)
@@ -399,10 +401,11 @@ def require_svm(svm, rows: GapRows) -> SVMSolution:
         if apart <= 1e-6 * svm.margins.abs().max():  # up to rounding
             return require_optimal("svm", svm)
     raise RangeError(
-        "svm", expected="the (W-SVM) solution of these data",
+        "svm",
+        expected="the (W-SVM) solution of these data",
         got=f"{svm.problem} weights of shape {shape} that don't have its margins here",
         remedy=remedy,
-    )  # fmt: skip
+    )
 
 
 def require_optimal(name: str, svm: SVMSolution) -> SVMSolution:

@@ -39,9 +39,11 @@ def read(kind, path: PathLike):
         return kind(**parts(arrays, header)).certify()
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise FileFormatError(
-            str(path), expected="a solution with the rows that it is for",
-            got=f"{type(error).__name__}: {error}"[:100], remedy="solve again, and save",
-        ) from None  # fmt: skip
+            str(path),
+            expected="a solution with the rows that it is for",
+            got=f"{type(error).__name__}: {error}"[:100],
+            remedy="solve again, and save",
+        ) from None
 
 
 def parts(arrays: dict, header: dict) -> dict[str, Any]:

@@ -188,10 +188,11 @@ def _as_right(right, count: int) -> torch.Tensor:
     right = as_floats("right", right, (count,), "(N',), one a row").double().cpu()
     if not (float(right.min()) >= 0 and float(right.max()) > 0):
         raise RangeError(
-            "right", expected="right sides of at least 0, not all 0",
+            "right",
+            expected="right sides of at least 0, not all 0",
             got=f"from {float(right.min()):g} to {float(right.max()):g}",
             remedy="1 for a margin, 0 for a row that need only not be behind",
-        )  # fmt: skip
+        )
     return right
 
 
@@ -244,9 +245,11 @@ def across(rows: GapRows | VectorRows, ties: TensorLike, problem: str) -> Vector
     """
     if isinstance(rows, GapRows):
         raise DtypeError(
-            "rows", expected="rows written out, beside equalities", got="GapRows",
+            "rows",
+            expected="rows written out, beside equalities",
+            got="GapRows",
             remedy="pass VectorRows, or a tensor of the products flattened",
-        )  # fmt: skip
+        )
     F = as_float_tensor("equalities", ties)
     if F.ndim == 0 or len(F):
         F = as_floats("equalities", F, (None, rows.rows.shape[1]), "(N0, D), as the rows")

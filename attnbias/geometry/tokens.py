@@ -75,10 +75,12 @@ def _decoder(data: Dataset, u) -> torch.Tensor:
     u = data.u if u is None else u
     if u is None:
         raise MissingDecoderError(
-            "u", expected="a decoder, in the data set or as an argument", got="none",
+            "u",
+            expected="a decoder, in the data set or as an argument",
+            got="none",
             remedy="use data.with_decoder(u), pass opt where it is taken, or of a head "
             "head.dataset(readout=...)",
-        )  # fmt: skip
+        )
     return as_floats("u", u, (data.d,), "(d,)", data.X.device).double()
 
 

@@ -12,8 +12,26 @@ from .text import TextClassifier, load_classifier, load_encoder, load_model, loa
 from .vit import ViTSmall, vit_small_cifar10, vit_small_mnist
 
 __all__ = [
-    "Head", "HeadProbe", "HeadTrace", "Heads", "ImageExamples", "SNGD", "SPS", "TextClassifier",
-    "TextExamples", "TrainingLog", "ViTSmall", "fit", "head_from_qk", "head_from_weights",
-    "load_classifier", "load_encoder", "load_model", "load_tokenizer", "random_head",
-    "record_heads", "vit_small_cifar10", "vit_small_mnist",
-]  # fmt: skip
+    "Head",
+    "HeadProbe",
+    "HeadTrace",
+    "Heads",
+    "ImageExamples",
+    "SNGD",
+    "SPS",
+    "TextClassifier",
+    "TextExamples",
+    "TrainingLog",
+    "ViTSmall",
+    "fit",
+    "head_from_qk",
+    "head_from_weights",
+    "load_classifier",
+    "load_encoder",
+    "load_model",
+    "load_tokenizer",
+    "random_head",
+    "record_heads",
+    "vit_small_cifar10",
+    "vit_small_mnist",
+]

@@ -61,10 +61,11 @@ def reading(name: str, transformers):
             yield
     except OSError as error:
         raise MissingFileError(
-            name, expected="a model's config, safetensors weights and tokenizer",
+            name,
+            expected="a model's config, safetensors weights and tokenizer",
             got=_first_line(error),
             remedy="check the connection and the files; a folder of your own needs no hub",
-        ) from None  # fmt: skip
+        ) from None
     except (ValueError, RuntimeError, KeyError, need("safetensors").SafetensorError) as error:
         expected = "weights and a tokenizer that fit the config"
         remedy = "the files are damaged or of another model: get them again"

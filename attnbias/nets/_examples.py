@@ -20,9 +20,11 @@ def require_examples(name: str, examples) -> None:
     """Refuse what is no set of examples, or an empty one."""
     if not callable(getattr(examples, "batch", None)) or not hasattr(examples, "__len__"):
         raise DtypeError(
-            name, expected="examples, with a length and .batch(indices)",
-            got=type(examples).__name__, remedy="ImageExamples and TextExamples are such",
-        )  # fmt: skip
+            name,
+            expected="examples, with a length and .batch(indices)",
+            got=type(examples).__name__,
+            remedy="ImageExamples and TextExamples are such",
+        )
     if not len(examples):
         remedy = "give the set that the curves are measured on, if need be the training set"
         raise RangeError(name, expected="at least one example", got="none", remedy=remedy)
@@ -31,9 +33,11 @@ def require_examples(name: str, examples) -> None:
 def no_optimizer(found) -> DtypeError:
     """The error for what makes no optimizer."""
     return DtypeError(
-        "make_optimizer", expected="a function from parameters to a torch.optim.Optimizer",
-        got=type(found).__name__, remedy="for example lambda p: torch.optim.SGD(p, lr=0.1)",
-    )  # fmt: skip
+        "make_optimizer",
+        expected="a function from parameters to a torch.optim.Optimizer",
+        got=type(found).__name__,
+        remedy="for example lambda p: torch.optim.SGD(p, lr=0.1)",
+    )
 
 
 def sample(total: int, wanted: int) -> np.ndarray:

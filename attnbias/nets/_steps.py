@@ -26,14 +26,16 @@ BLOCK = 8192  # numbers whose squares are added up in single precision: an error
 
 # What the numbers of a group must be; either class has some of them.
 LIMITS: dict[str, dict] = {
-    "lr": {"low": 0, "high": INFINITE}, "momentum": {"low": 0, "high": 1, "open_high": True},
-    "weight_decay": {"low": 0, "high": INFINITE}, "max_step": {"low": 0, "open_low": True},
+    "lr": {"low": 0, "high": INFINITE},
+    "momentum": {"low": 0, "high": 1, "open_high": True},
+    "weight_decay": {"low": 0, "high": INFINITE},
+    "max_step": {"low": 0, "open_low": True},
     "c": {"low": 0, "high": INFINITE, "open_low": True},
     "loss_floor": {"low": -INFINITE, "high": INFINITE},
     "smoothing": {"low": 1, "high": INFINITE, "open_low": True},
     "steps_per_epoch": {"low": 1, "high": INFINITE},
     "max_grad_norm": {"low": 0, "open_low": True},
-}  # fmt: skip
+}
 MAY_BE_NONE = ("smoothing", "steps_per_epoch", "max_grad_norm")
 
 
@@ -115,9 +117,11 @@ class Steps(Optimizer):
             values = {group[name] for group in groups}
             if len(values) > 1:
                 raise RangeError(
-                    name, expected="one value in all groups", got=" and ".join(map(short, values)),
+                    name,
+                    expected="one value in all groups",
+                    got=" and ".join(map(short, values)),
                     remedy=f"it belongs to the whole step: give it to {type(self).__name__} itself",
-                )  # fmt: skip
+                )
 
     @torch._disable_dynamo  # a compiled step would keep no monitors; torch's own constructor has it
     @torch.no_grad()
@@ -149,12 +153,19 @@ class Steps(Optimizer):
         """
         if closure is not None:
             if loss is not None:
-                raise DtypeError("closure, loss", expected="one of them", got="both",
-                                 remedy="the closure returns the loss")  # fmt: skip
+                raise DtypeError(
+                    "closure, loss",
+                    expected="one of them",
+                    got="both",
+                    remedy="the closure returns the loss",
+                )
             if not callable(closure):
-                raise DtypeError("closure", expected="a function without arguments",
-                                 got=type(closure).__name__,
-                                 remedy="pass a number as step(loss=...)")  # fmt: skip
+                raise DtypeError(
+                    "closure",
+                    expected="a function without arguments",
+                    got=type(closure).__name__,
+                    remedy="pass a number as step(loss=...)",
+                )
             with torch.enable_grad():
                 loss = closure()
         self._require_shared(*map(self._checked, self.param_groups))  # a schedule may have set them
@@ -379,6 +390,8 @@ def _named_errors():
         raise
     except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
         raise DtypeError(
-            "params", expected="leaf tensors, or groups of them, each tensor once", got=str(error),
+            "params",
+            expected="leaf tensors, or groups of them, each tensor once",
+            got=str(error),
             remedy="pass model.parameters(), or dicts with 'params'",
-        ) from None  # fmt: skip
+        ) from None

@@ -29,8 +29,10 @@ def identity(model, optimizer, inputs: dict | None = None) -> dict:
     found |= {f"optimizer.{key}": in_words(value) for key, value in _public(optimizer).items()}
     for k, group in enumerate(optimizer.param_groups):
         members = [first.get(id(p), "of no module") for p in group["params"]]
-        found |= {f"{key} of group {k}": in_words(value)
-                  for key, value in {**group, "params": digest(members)}.items()}  # fmt: skip
+        found |= {
+            f"{key} of group {k}": in_words(value)
+            for key, value in {**group, "params": digest(members)}.items()
+        }
     if inputs is not None:
         found["outputs"] = _outputs(model, inputs)
     if type(optimizer).__module__.partition(".")[0] not in ("torch", "attnbias"):
@@ -103,8 +105,7 @@ def _first_steps(optimizer) -> list[float] | str:
 
 def _public(value) -> dict:
     left_out = ("training", "name_or_path", "state", "defaults", "param_groups")
-    return {key: held for key, held in vars(value).items()
-            if key[0] != "_" and key not in left_out}  # fmt: skip
+    return {key: held for key, held in vars(value).items() if key[0] != "_" and key not in left_out}
 
 
 def save_checkpoint(path, model, optimizer, step: int, log: dict, settings: dict) -> Path:
@@ -137,8 +138,15 @@ def save_checkpoint(path, model, optimizer, step: int, log: dict, settings: dict
     extra = {key: value for key, value in state.items() if key not in ("state", "param_groups")}
     arrays |= {f"probe/{key}": value for key, value in log.get("probe", {}).items()}
     log = {key: value for key, value in log.items() if key != "probe"}
-    header = {"kind": KIND, "step": step, "log": log, "settings": settings,
-              "scalars": scalars, "groups": state["param_groups"], "extra": extra}  # fmt: skip
+    header = {
+        "kind": KIND,
+        "step": step,
+        "log": log,
+        "settings": settings,
+        "scalars": scalars,
+        "groups": state["param_groups"],
+        "extra": extra,
+    }
     return write_npz(path, arrays, header)
 
 
@@ -172,15 +180,19 @@ def load_checkpoint(path, model, optimizer, settings: dict) -> tuple[int, dict]:
 def _require_same(path, stored: dict, wanted: dict, tolerance: float) -> None:
     if "optimizer" not in stored:
         raise damaged(
-            path, "a checkpoint that names its model, data and optimizer",
-            "one of an earlier version, which does not", "delete it to start again",
-        )  # fmt: skip
+            path,
+            "a checkpoint that names its model, data and optimizer",
+            "one of an earlier version, which does not",
+            "delete it to start again",
+        )
     other = sorted(differing(stored, wanted, tolerance))
     if len(other) > 1:  # other weights or examples have other outputs
         other = [key for key in other if key != "outputs"]
     if other:
-        now, then = (", ".join(f"{key} = {_shown(each.get(key, 'none'))}" for key in other)
-                     for each in (wanted, stored))  # fmt: skip
+        now, then = (
+            ", ".join(f"{key} = {_shown(each.get(key, 'none'))}" for key in other)
+            for each in (wanted, stored)
+        )
         remedy = "go on with what it was made with, or delete it to start again"
         raise damaged(path, f"a checkpoint of a run with {now}", f"one with {then}", remedy)
 

@@ -100,9 +100,11 @@ def compare(W, data: Dataset, opt=None) -> Comparison:
     gaps = rows.gaps(W)
     if not bool(gaps.any()):
         raise RangeError(
-            "W", expected="a logit gap other than 0", got="none: these sequences see nothing of W",
+            "W",
+            expected="a logit gap other than 0",
+            got="none: these sequences see nothing of W",
             remedy="compare a trained matrix, or on other sequences",
-        )  # fmt: skip
+        )
     svm, (part, dimension) = solve_w_svm(data, opt), _visible(rows, gaps)
     inner, norm = float(svm.dual @ gaps), float(torch.linalg.norm(W))
     return Comparison(
@@ -132,8 +134,9 @@ def decoder_of(X: torch.Tensor, inside: torch.Tensor, scores: torch.Tensor) -> t
         u = u + inverse @ (scores - X @ u)
     if (X @ u - scores).abs().max() > 1e-4 * scores.abs().max():  # of values in float32
         raise RangeError(
-            "readout", expected="scores that a decoder of these tokens can give",
+            "readout",
+            expected="scores that a decoder of these tokens can give",
             got=f"{len(X)} tokens in {X.shape[1]} features, or equal ones",
             remedy="take fewer sequences",
-        )  # fmt: skip
+        )
     return u

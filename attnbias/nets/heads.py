@@ -114,9 +114,11 @@ class Head:
         tied = (top[:, 0] == top[:, 1]).nonzero().flatten()
         if len(tied):
             raise TiedTokensError(
-                "sentences", expected="one token with the most attention in each",
-                got=f"{len(tied)} with a tie, first {int(tied[0])}", remedy="drop these sentences",
-            )  # fmt: skip
+                "sentences",
+                expected="one token with the most attention in each",
+                got=f"{len(tied)} with a tie, first {int(tied[0])}",
+                remedy="drop these sentences",
+            )
         return self.logits.argmax(dim=1)
 
     def dataset(
@@ -174,9 +176,11 @@ class Head:
         """The values, which a readout scores."""
         if self.values is None or u is not None:
             raise RangeError(
-                "readout", expected="a head with values, and no u beside it",
-                got="no values" if self.values is None else "both", remedy="give u alone",
-            )  # fmt: skip
+                "readout",
+                expected="a head with values, and no u beside it",
+                got="no values" if self.values is None else "both",
+                remedy="give u alone",
+            )
         return self.values
 
     def compare(self) -> Comparison:

@@ -9,8 +9,16 @@ import numpy as np
 from .._validate import require_choice, require_int
 from ..data._source import reading
 
-CURVES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "batch_loss", "grad_norm",
-          "step_size", "seconds")  # fmt: skip
+CURVES = (
+    "train_loss",
+    "train_accuracy",
+    "test_loss",
+    "test_accuracy",
+    "batch_loss",
+    "grad_norm",
+    "step_size",
+    "seconds",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +61,12 @@ class TrainingLog:
         missing = len(steps) - len(self.step)
         ends = {name: np.inf if name.endswith("_loss") else np.nan for name in self.curves}
         curves, norms = (
-            {name: np.append(series[name], np.full(missing, ends.get(name, np.nan)))
-             for name in series} for series in (self.curves, self.norms)
-        )  # fmt: skip
+            {
+                name: np.append(series[name], np.full(missing, ends.get(name, np.nan)))
+                for name in series
+            }
+            for series in (self.curves, self.norms)
+        )
         return TrainingLog(np.array(steps), curves, norms, self.meta | {"diverged": True})
 
     def to_json(self, digits: int | None = None) -> dict:

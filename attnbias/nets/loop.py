@@ -197,9 +197,11 @@ class _Run:
         require_choice("device", device, ("cpu", "cuda"))
         if device == "cuda" and not torch.cuda.is_available():
             raise RangeError(
-                "device", expected="'cpu', or a GPU for 'cuda'", got="'cuda' and no GPU",
+                "device",
+                expected="'cpu', or a GPU for 'cuda'",
+                got="'cuda' and no GPU",
                 remedy="run on the CPU, or on a machine with a GPU and a torch built for it",
-            )  # fmt: skip
+            )
         # Accelerate keeps device and precision for the whole process, and refuses a second choice
         accelerate.state.AcceleratorState._reset_state(not torch.distributed.is_initialized())
         self.accelerator = accelerate.Accelerator(
@@ -209,10 +211,11 @@ class _Run:
         self.processes = self.accelerator.num_processes
         if settings["batch_size"] % self.processes:
             raise RangeError(
-                "batch_size", expected=f"a multiple of the {self.processes} processes",
+                "batch_size",
+                expected=f"a multiple of the {self.processes} processes",
                 got=str(settings["batch_size"]),
                 remedy="choose one that the processes can share equally",
-            )  # fmt: skip
+            )
         self.settings, self.train, self.test = settings, train, test
         self.label, self.probe = label or "training", None
         model = model.to(self.accelerator.device)
@@ -257,11 +260,14 @@ class _Run:
     def _identity(self) -> dict:
         """All that decides the numbers of this run, by name."""
         return {
-            **self.settings, **identity(self.bare, self.optimizer.optimizer, self._inputs()),
-            "device": self.accelerator.device.type, "processes": self.processes,
-            "train data": known_by(self.train), "test data": known_by(self.test),
+            **self.settings,
+            **identity(self.bare, self.optimizer.optimizer, self._inputs()),
+            "device": self.accelerator.device.type,
+            "processes": self.processes,
+            "train data": known_by(self.train),
+            "test data": known_by(self.test),
             **({} if self.probe is None else {"probe": type(self.probe).__qualname__}),
-        }  # fmt: skip
+        }
 
     def _inputs(self) -> dict | None:
         """What a model is known by on."""
@@ -329,10 +335,11 @@ class _Run:
         losses = [row["train_loss"], row["batch_loss"] if self.step else 0.0]
         if not np.isfinite(losses).all():
             raise DivergedError(
-                f"{self.label}, iterations up to {self.step}", expected="a finite loss",
+                f"{self.label}, iterations up to {self.step}",
+                expected="a finite loss",
                 got=f"{losses[0]:g} on the training examples, {losses[1]:g} on mini-batches",
                 remedy="take a smaller step size or cap; the checkpoint before it is kept",
-            )  # fmt: skip
+            )
 
     @torch.no_grad()
     def _evaluate(self, examples, rows) -> tuple[float, float]:
@@ -358,9 +365,13 @@ class _Run:
         if self._since:
             self.seconds += time.perf_counter() - self._clock
         if self.accelerator.is_main_process:
-            stored = {"rows": self.rows, "norms": self.norms, "seconds": self.seconds,
-                      "since": [row.tolist() for row in self._since],
-                      "probe": getattr(self.probe, "state_dict", dict)()}  # fmt: skip
+            stored = {
+                "rows": self.rows,
+                "norms": self.norms,
+                "seconds": self.seconds,
+                "since": [row.tolist() for row in self._since],
+                "probe": getattr(self.probe, "state_dict", dict)(),
+            }
             save_checkpoint(path, self.bare, self.optimizer, self.step, stored, self.identity)
         self.accelerator.wait_for_everyone()
         self._clock = self._saved = time.perf_counter()
@@ -372,7 +383,11 @@ class _Run:
             np.array([row["step"] for row in self.rows]),
             {name: np.array([row[name] for row in self.rows]) for name in CURVES},
             {name: np.array([norms[name] for norms in self.norms]) for name in names},
-            {**self.settings, "train_examples": len(self.train), "test_examples": len(self.test),
-             "processes": self.processes,
-             "parameters": sum(p.numel() for p in self.bare.parameters())},
-        )  # fmt: skip
+            {
+                **self.settings,
+                "train_examples": len(self.train),
+                "test_examples": len(self.test),
+                "processes": self.processes,
+                "parameters": sum(p.numel() for p in self.bare.parameters()),
+            },
+        )

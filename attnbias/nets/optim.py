@@ -102,14 +102,21 @@ class SNGD(Steps):
         nonfinite: Literal["raise", "skip"] = "raise",
         process_group: dist.ProcessGroup | Literal[False] | None = None,
     ) -> None:
-        options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay,
-                   "max_step": max_step, "nonfinite": nonfinite}  # fmt: skip
+        options = {
+            "lr": lr,
+            "momentum": momentum,
+            "weight_decay": weight_decay,
+            "max_step": max_step,
+            "nonfinite": nonfinite,
+        }
         super().__init__(params, options, process_group)
 
     def _sizes(self, norm, loss):
         inverse = NORMALISED.log_step_size(0.0, log(norm))
-        return [min(exp(log(float(group["lr"])) + inverse), float(group["max_step"]))
-                for group in self.param_groups]  # fmt: skip
+        return [
+            min(exp(log(float(group["lr"])) + inverse), float(group["max_step"]))
+            for group in self.param_groups
+        ]
 
 
 class SPS(Steps):
@@ -214,10 +221,17 @@ class SPS(Steps):
         process_group: dist.ProcessGroup | Literal[False] | None = None,
         **unknown: Any,
     ) -> None:
-        options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "c": c,
-                   "loss_floor": loss_floor, "smoothing": smoothing,
-                   "steps_per_epoch": steps_per_epoch, "max_grad_norm": max_grad_norm,
-                   "nonfinite": nonfinite}  # fmt: skip
+        options = {
+            "lr": lr,
+            "momentum": momentum,
+            "weight_decay": weight_decay,
+            "c": c,
+            "loss_floor": loss_floor,
+            "smoothing": smoothing,
+            "steps_per_epoch": steps_per_epoch,
+            "max_grad_norm": max_grad_norm,
+            "nonfinite": nonfinite,
+        }
         self._next = math.inf
         super().__init__(params, options, process_group, **unknown)
         self._passes = _Passes.of(p for group in self.param_groups for p in group["params"])
@@ -226,10 +240,11 @@ class SPS(Steps):
         tau, steps = options["smoothing"], options["steps_per_epoch"]
         if (tau is None) != (steps is None):
             raise DtypeError(
-                "smoothing, steps_per_epoch", expected="both or neither",
+                "smoothing, steps_per_epoch",
+                expected="both or neither",
                 got=f"{short(tau)}, {short(steps)}",
                 remedy="smoothing=2 and steps_per_epoch=len(loader) are usual",
-            )  # fmt: skip
+            )
         return super()._checked(options)
 
     def _sizes(self, norm, loss):
@@ -241,8 +256,10 @@ class SPS(Steps):
         # a quotient of zero could not grow again
         self._next = quotient if norm > 0 and quotient > -math.inf else first["_log_quotient"]
         clip = min(1.0, (first["max_grad_norm"] or math.inf) / norm) if norm > 0 else 1.0
-        return [clip * min(exp(quotient - log(float(group["c"]))), float(group["lr"]))
-                for group in self.param_groups]  # fmt: skip
+        return [
+            clip * min(exp(quotient - log(float(group["c"]))), float(group["lr"]))
+            for group in self.param_groups
+        ]
 
     def _taken(self):
         self._hand_on("_log_quotient", self._next)
@@ -291,8 +308,9 @@ class _Passes:
             warnings.warn(
                 f"{self.count} backward passes added to the gradient, and SPS has one loss. If it "
                 "is that of the last, the step is too short: pass what each of them began with, "
-                "step(loss=[l1 / k, ..., lk / k]), or a list with their sum.", stacklevel=8,
-            )  # fmt: skip
+                "step(loss=[l1 / k, ..., lk / k]), or a list with their sum.",
+                stacklevel=8,
+            )
 
 
 def _one_number(loss) -> float:
@@ -304,15 +322,19 @@ def _one_number(loss) -> float:
     plain = isinstance(loss, numbers.Real) and not isinstance(loss, np.timedelta64)
     if loss.is_complex() if tensor else not plain:
         raise DtypeError(
-            "loss", expected="the loss as one real number", got=short(loss),
+            "loss",
+            expected="the loss as one real number",
+            got=short(loss),
             remedy="call step(loss=loss), or step(closure) with a closure that returns it",
-        )  # fmt: skip
+        )
     if tensor and loss.numel() != 1:
         raise ShapeError(
-            "loss", expected="one number, or a list of them", got=f"shape {tuple(loss.shape)}",
+            "loss",
+            expected="one number, or a list of them",
+            got=f"shape {tuple(loss.shape)}",
             remedy="reduce it as for its gradients, for example loss.mean(); give the losses of "
-                   "several backward passes as a list",
-        )  # fmt: skip
+            "several backward passes as a list",
+        )
     try:
         return float(loss)
     except OverflowError:  # an integer or a fraction beyond float64

@@ -126,10 +126,11 @@ def _pass(model: nn.Module, part: Inputs) -> None:
         raise
     except (TypeError, ValueError, IndexError, RuntimeError, AttributeError) as error:
         raise too_long(model, part) or DtypeError(
-            "inputs", expected="what the model can be called with",
+            "inputs",
+            expected="what the model can be called with",
             got=f"{type(error).__name__}: {error}"[:200],
             remedy="call the model with them first",
-        ) from error  # fmt: skip
+        ) from error
 
 
 class Wanted:
@@ -150,9 +151,11 @@ class Wanted:
             refuse(tape.cross[0], "queries and keys of the same tokens", "cross-attention")
         if not calls:
             raise RangeError(
-                "model", expected="attention layers that can be recorded", got="none in a pass",
+                "model",
+                expected="attention layers that can be recorded",
+                got="none in a pass",
                 remedy="take the queries and keys yourself: head_from_qk(q, k)",
-            )  # fmt: skip
+            )
         self.layers = _within("layers", self.layers, len(calls))
         first = calls[self.layers[0]]
         self.heads = _within("heads", self.heads, first[1].q.shape[1])
@@ -161,10 +164,11 @@ class Wanted:
             module, call = calls[layer]
             if call.q.shape[:3] != first[1].q.shape[:3]:
                 raise RangeError(
-                    "layers", expected="layers with as many sequences, heads and tokens each",
+                    "layers",
+                    expected="layers with as many sequences, heads and tokens each",
                     got=f"{tuple(first[1].q.shape[:3])} and {tuple(call.q.shape[:3])}",
                     remedy="record them one by one: layers=0, then layers=1",
-                )  # fmt: skip
+                )
             self.modules[layer] = module
             kept = at_queries(module, call, settled(module, call), places[0])
             self.parts.setdefault(layer, []).append((kept, places))

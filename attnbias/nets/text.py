@@ -107,9 +107,10 @@ class TextClassifier(nn.Module):
         config, shape = self.encoder.config, (None, None)
         longest = config.max_position_embeddings
         for name, value, size in (
-            ("input_ids", input_ids, config.vocab_size), ("attention_mask", attention_mask, None),
+            ("input_ids", input_ids, config.vocab_size),
+            ("attention_mask", attention_mask, None),
             ("token_type_ids", token_type_ids, config.type_vocab_size),
-        ):  # fmt: skip
+        ):
             if value is not None or name == "input_ids":
                 _require_pieces(name, value, shape, size)
                 shape = tuple(value.shape)
@@ -117,8 +118,9 @@ class TextClassifier(nn.Module):
             raise ShapeError(
                 "input_ids",
                 expected=f"at most {longest} word pieces, the positions this encoder has",
-                got=str(input_ids.shape[-1]), remedy="give TextExamples a smaller max_length",
-            )  # fmt: skip
+                got=str(input_ids.shape[-1]),
+                remedy="give TextExamples a smaller max_length",
+            )
         found = self.encoder(
             input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
         )
@@ -142,10 +144,11 @@ def _require_pieces(name: str, value, shape: tuple, size: int | None) -> None:
     # on a GPU this would wait for it
     if value.device.type == "cpu" and not 0 <= int(value.min()) <= int(value.max()) < size:
         raise RangeError(
-            name, expected=f"numbers from 0 to {size - 1}",
+            name,
+            expected=f"numbers from 0 to {size - 1}",
             got=f"{int(value.min())} to {int(value.max())}",
             remedy="take the tokenizer of this encoder",
-        )  # fmt: skip
+        )
 
 
 def load_classifier(
@@ -230,8 +233,12 @@ def load_encoder(
             torch.default_generator.manual_seed(seed)
             return transformers.BertModel(config).train()
     name, local = name_or_folder(source, (CONFIG, WEIGHTS))
-    options = dict(use_safetensors=True, local_files_only=local, dtype=torch.float32,
-                   revision=None if local else HUB_REVISION)  # fmt: skip
+    options = dict(
+        use_safetensors=True,
+        local_files_only=local,
+        dtype=torch.float32,
+        revision=None if local else HUB_REVISION,
+    )
     with torch.random.fork_rng(devices=[]), reading(name, transformers):
         encoder, report = transformers.BertModel.from_pretrained(
             name, output_loading_info=True, **options, **rates
@@ -309,9 +316,11 @@ def load_model(source: PathLike = "huggingface") -> tuple[Any, Any]:
     local = file or not isinstance(source, str) or name.count("/") != 1 or name[0] in "./~"
     if local and not here:
         raise MissingFileError(
-            name[:80], expected="a folder or a file of weights, or OWNER/NAME on the hub",
-            got="none there", remedy="check the path, or name the owner",
-        )  # fmt: skip
+            name[:80],
+            expected="a folder or a file of weights, or OWNER/NAME on the hub",
+            got="none there",
+            remedy="check the path, or name the owner",
+        )
     if path.is_dir():
         require_tokenizer_files(path)
     options = {"local_files_only": here, "trust_remote_code": False}

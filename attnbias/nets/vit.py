@@ -181,16 +181,18 @@ class ViTSmall(nn.Module):
     def _require_images(self, images) -> None:
         if not isinstance(images, torch.Tensor) or not images.is_floating_point():
             raise DtypeError(
-                "images", expected="a tensor of floats",
+                "images",
+                expected="a tensor of floats",
                 got=str(getattr(images, "dtype", type(images).__name__)),
                 remedy="ImageExamples gives normalised float32 images",
-            )  # fmt: skip
+            )
         if images.dim() != 4 or tuple(images.shape[1:]) != self.image_shape:
             raise ShapeError(
-                "images", expected=f"shape (b, C, H, W) with (C, H, W) = {self.image_shape}",
+                "images",
+                expected=f"shape (b, C, H, W) with (C, H, W) = {self.image_shape}",
                 got=f"shape {tuple(images.shape)}",
                 remedy="build the model with the images' size and channels",
-            )  # fmt: skip
+            )
 
 
 def _patches(image_size: int, patch_size: int) -> int:
@@ -199,9 +201,11 @@ def _patches(image_size: int, patch_size: int) -> int:
     patch = require_int("patch_size", patch_size, low=1)
     if side % patch or side == patch:
         raise ShapeError(
-            "patch_size", expected=f"a proper divisor of image_size = {side}", got=short(patch),
+            "patch_size",
+            expected=f"a proper divisor of image_size = {side}",
+            got=short(patch),
             remedy="for example 4 or 7 for images of 28 pixels, 4 or 8 for 32",
-        )  # fmt: skip
+        )
     return (side // patch) ** 2
 
 

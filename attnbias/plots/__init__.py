@@ -19,6 +19,13 @@ from .runs import plot_alignment_rates, plot_escape_steps, plot_runs  # noqa: E4
 from .theme import rule_style, style  # noqa: E402
 
 __all__ = [
-    "plot_alignment_rates", "plot_check", "plot_cosines", "plot_escape_steps", "plot_heads",
-    "plot_runs", "plot_training", "rule_style", "style",
-]  # fmt: skip
+    "plot_alignment_rates",
+    "plot_check",
+    "plot_cosines",
+    "plot_escape_steps",
+    "plot_heads",
+    "plot_runs",
+    "plot_training",
+    "rule_style",
+    "style",
+]

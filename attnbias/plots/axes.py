@@ -119,9 +119,7 @@ def shared_legend(fig, axes, columns: int | None = None, title: str = "", **look
             named.setdefault(label, handle)
     labels = [textwrap.fill(label, ROW) for label in named]
     for ncols in range(columns or (len(named) if len(named) <= 4 else 3), 0, -1):
-        legend = fig.legend(
-            named.values(), labels, loc="outside upper center", ncols=ncols, **look
-        )  # fmt: skip
+        legend = fig.legend(named.values(), labels, loc="outside upper center", ncols=ncols, **look)
         if ncols == 1 or legend.get_window_extent().width <= fig.bbox.width:
             break
         legend.remove()

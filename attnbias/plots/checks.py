@@ -80,9 +80,11 @@ def plot_check(
     titles = [str(title) for title in several("titles", titles, "texts")]
     if len(titles) != len(drawn):
         raise RangeError(
-            "titles", expected=f"one a panel, {len(drawn)}", got=str(len(titles)),
+            "titles",
+            expected=f"one a panel, {len(drawn)}",
+            got=str(len(titles)),
             remedy="leave them out to see the statements",
-        )  # fmt: skip
+        )
     titles = [textwrap.fill(title, 62 if len(drawn) == 1 else 29) for title in titles]
     lines = 0.2 * (max(title.count("\n") for title in titles) + 1)
     fig, axes = panel_axes(len(drawn), ax, height=2.5 + lines, single=4.0 + lines)
@@ -109,9 +111,11 @@ def _drawable(checks) -> list[Check]:
     if not 1 <= len(drawn) <= MOST_PANELS:
         reason = f" ({entries[0].verdict}: {entries[0].reason})" if single else ""
         raise RangeError(
-            "checks", expected=f"1 to {MOST_PANELS} checks with a value at every recorded step",
-            got=f"{len(drawn)}{reason}", remedy="choose those made with Check.along",
-        )  # fmt: skip
+            "checks",
+            expected=f"1 to {MOST_PANELS} checks with a value at every recorded step",
+            got=f"{len(drawn)}{reason}",
+            remedy="choose those made with Check.along",
+        )
     return drawn
 
 
@@ -132,9 +136,14 @@ def _check_panel(axis, check: Check, logs: bool, words: str) -> None:
         exponent_axis(axis, np.concatenate([value, bound]))
     low, high = axis.get_ylim()
     axis.fill_between(
-        step, bound, low if upper else high, color=COLOURS["vermillion"], alpha=0.08,
-        linewidth=0, zorder=0,
-    )  # fmt: skip
+        step,
+        bound,
+        low if upper else high,
+        color=COLOURS["vermillion"],
+        alpha=0.08,
+        linewidth=0,
+        zorder=0,
+    )
     axis.set_ylim(low, high)
 
 

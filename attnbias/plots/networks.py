@@ -97,14 +97,19 @@ def plot_training(
     looks = network_styles(groups)
     fig, axes = panel_axes(len(panels), ax)
     for axis, name in zip(axes, panels, strict=True):
-        blocks = {each: _values(logs, name) for each, logs in groups.items()
-                  if not (name == "step_size" and each.startswith("Adam"))}  # fmt: skip
+        blocks = {
+            each: _values(logs, name)
+            for each, logs in groups.items()
+            if not (name == "step_size" and each.startswith("Adam"))
+        }
         blocks = {each: block for each, block in blocks.items() if np.isfinite(block).any()}
         if not blocks:
             raise RangeError(
-                "panels", expected="a curve that these runs recorded", got=repr(name),
+                "panels",
+                expected="a curve that these runs recorded",
+                got=repr(name),
                 remedy="runs record from their second record on; Adam has no step size to show",
-            )  # fmt: skip
+            )
         for k, (each, block) in enumerate(blocks.items()):
             draw_line(axis, groups[each][0], block, each, looks[each], k / len(groups))
         axis.set_ylabel(PANELS[name])
@@ -129,18 +134,22 @@ def gather_logs(result) -> dict[str, tuple[TrainingLog, ...]]:
     for label, logs in groups.items():
         if any(not np.array_equal(log.step, logs[0].step) for log in logs):
             raise RangeError(
-                f"logs of {label!r}", expected="the same recorded steps for each seed",
-                got="different ones", remedy="record each seed alike",
-            )  # fmt: skip
+                f"logs of {label!r}",
+                expected="the same recorded steps for each seed",
+                got="different ones",
+                remedy="record each seed alike",
+            )
     return groups
 
 
 def network_styles(labels, own=OPTIMIZER_STYLES) -> dict[str, dict]:
     """A look for each label: its own for the first of a kind, then spare ones."""
     return styles_of(
-        labels, lambda label: next((name for name in own if label.startswith(name)), None),
-        own, SPARE_STYLES,
-    )  # fmt: skip
+        labels,
+        lambda label: next((name for name in own if label.startswith(name)), None),
+        own,
+        SPARE_STYLES,
+    )
 
 
 def draw_line(axis, log: TrainingLog, values, label: str, look: dict, phase: float) -> None:

@@ -157,9 +157,13 @@ def _guide(axis, power: float, last: float, limits) -> None:
     seen = np.flatnonzero(y >= low + 0.04 * (high - low))[-1]
     spot = max(0, min(seen, 52))
     axis.annotate(
-        f"$t^{{{power:g}}}$", (x[spot], y[spot]), xytext=(4, 4), textcoords="offset points",
-        color="#5f5f5f", fontsize=11,
-    )  # fmt: skip
+        f"$t^{{{power:g}}}$",
+        (x[spot], y[spot]),
+        xytext=(4, 4),
+        textcoords="offset points",
+        color="#5f5f5f",
+        fontsize=11,
+    )
 
 
 def _panel(axis, groups, name: str, looks: dict[str, dict]) -> None:
@@ -225,6 +229,8 @@ def plot_escape_steps(result: ExperimentResult, *, ax: Sequence[Axes] | None = N
 def require_fig8(result) -> None:
     if not isinstance(result, ExperimentResult) or result.name != "fig8":
         raise DtypeError(
-            "result", expected='an ExperimentResult of "fig8"', got=type(result).__name__,
+            "result",
+            expected='an ExperimentResult of "fig8"',
+            got=type(result).__name__,
             remedy='pass experiments.run("fig8")',
-        )  # fmt: skip
+        )

@@ -47,9 +47,11 @@ def gather(given, name: str = "runs", part: str = "traces", kind: type = Trace) 
     for label, entries in groups.items():
         if not _are(kind, entries):
             raise DtypeError(
-                name, expected=words, got=f"{short(entries)} under {label!r}",
+                name,
+                expected=words,
+                got=f"{short(entries)} under {label!r}",
                 remedy=f"give each label a {kind.__name__}, or a list of them",
-            )  # fmt: skip
+            )
         lists[str(label)] = (entries,) if isinstance(entries, kind) else tuple(entries)
     return lists
 
@@ -87,8 +89,12 @@ def numbers(name: str, value) -> list[float]:
     """Finite numbers in a list, which may be empty."""
     found = as_tensor(name, value).detach()
     if found.is_complex() or found.ndim != 1:
-        raise DtypeError(name, expected="a list of real numbers", got=short(value),
-                         remedy="pass a list, also for one")  # fmt: skip
+        raise DtypeError(
+            name,
+            expected="a list of real numbers",
+            got=short(value),
+            remedy="pass a list, also for one",
+        )
     if len(found) > MOST_LINES:
         raise RangeError(
             name,
@@ -111,9 +117,11 @@ def require_columns(table, *names: str) -> None:
     for name in names:
         if name not in table:
             raise RangeError(
-                as_name(name), expected="a column of the table", got="none of that name",
+                as_name(name),
+                expected="a column of the table",
+                got="none of that name",
                 remedy="add it; there are " + ", ".join(map(as_name, table.columns)),
-            )  # fmt: skip
+            )
 
 
 def require_dict(name: str, given, values: str, expected: str = "a dict that is not empty") -> None:
@@ -121,9 +129,11 @@ def require_dict(name: str, given, values: str, expected: str = "a dict that is 
     empty = "an empty " if isinstance(given, dict | list | tuple) and not given else ""
     if not isinstance(given, dict) or empty:
         raise DtypeError(
-            name, expected=expected, remedy=f"pass {{label: {values}}}",
+            name,
+            expected=expected,
+            remedy=f"pass {{label: {values}}}",
             got=empty + type(given).__name__,
-        )  # fmt: skip
+        )
 
 
 def _attribute(trace: Trace, name: str) -> str:
@@ -153,17 +163,20 @@ def band(traces, name: str):
     step = step[step >= 1]
     if step.size == 0:
         raise RangeError(
-            "runs", expected="a step from 1 on that all traces of a label have recorded",
-            got="none", remedy="record the same steps in each run",
-        )  # fmt: skip
+            "runs",
+            expected="a step from 1 on that all traces of a label have recorded",
+            got="none",
+            remedy="record the same steps in each run",
+        )
     missing = next((trace for trace in traces if not has_series(trace, name)), None)
     if missing is not None:
         raise RangeError(
-            "series", expected="one that these runs have",
+            "series",
+            expected="one that these runs have",
             got=f"{name!r}, which {missing!r} has not recorded, or never as a positive number",
             remedy='"u_alignment" needs train_u=True, "alignment" an SVM; it has '
             + (", ".join(each for each in SERIES if has_series(missing, each)) or "none"),
-        )  # fmt: skip
+        )
     values = finite([log10_series(trace, name)[np.isin(trace.step, step)] for trace in traces])
     return step, values.min(axis=0), np.median(values, axis=0), values.max(axis=0)
 

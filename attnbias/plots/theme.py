@@ -47,8 +47,15 @@ JOINT_STYLES = {
     "NGD, Eq. 10": ("purple", (0, (7, 2)), "X"),
 }
 # of lines that are no rules, in this order
-MARKS = (("blue", "o"), ("vermillion", "s"), ("green", "^"), ("purple", "D"), ("black", "v"),
-         ("orange", "P"), ("sky", "X"))  # fmt: skip
+MARKS = (
+    ("blue", "o"),
+    ("vermillion", "s"),
+    ("green", "^"),
+    ("purple", "D"),
+    ("black", "v"),
+    ("orange", "P"),
+    ("sky", "X"),
+)
 OTHER_STYLES = (("orange", (0, (7, 2)), "P"), ("sky", "-", "X"))
 PLAIN_STYLES = tuple((colour, line, "") for line in ("-", "--", ":") for colour in COLOURS)
 _STYLES = RULE_STYLES | JOINT_STYLES

@@ -27,9 +27,11 @@ def writable(name: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise DtypeError(
-            name, expected="values that can be written out", got=str(error)[:100],
+            name,
+            expected="values that can be written out",
+            got=str(error)[:100],
             remedy="give numbers, words, and lists of them",
-        ) from None  # fmt: skip
+        ) from None
 
 
 def axes_of(name: str, blocks) -> list[dict]:
@@ -51,11 +53,19 @@ def combinations(blocks: list[dict]) -> Iterator:
 
 def _filled(name: str, values):
     if isinstance(values, range) and values and abs(values[-1] - values[0]) > 10**18:
-        raise RangeError(name, expected=f"at most {MOST_RUNS} values", got="a longer range",
-                         remedy="take a shorter range")  # fmt: skip
+        raise RangeError(
+            name,
+            expected=f"at most {MOST_RUNS} values",
+            got="a longer range",
+            remedy="take a shorter range",
+        )
     if not values:
-        raise RangeError(name, expected="at least one value or block", got="an empty list",
-                         remedy="fill it, or leave it out for the default")  # fmt: skip
+        raise RangeError(
+            name,
+            expected="at least one value or block",
+            got="an empty list",
+            remedy="fill it, or leave it out for the default",
+        )
     return values
 
 
@@ -85,9 +95,11 @@ def distinct(name: str, items) -> tuple:
         ((mark, count),) = Counter(item.key for item in items).most_common(1)
     if count > 1:
         raise RangeError(
-            name, expected="every run once", got=f"one twice: {mark[:60]}",
+            name,
+            expected="every run once",
+            got=f"one twice: {mark[:60]}",
             remedy="take a value out of an axis, or a block out of the union",
-        )  # fmt: skip
+        )
     return items
 
 

@@ -212,8 +212,9 @@ def _require_keys(grid) -> dict:
     if unknown or missing:
         belongs = "put an axis into the block it belongs to"
         raise RangeError(
-            "grid", expected="data, rule and steps, and if you like train and record",
+            "grid",
+            expected="data, rule and steps, and if you like train and record",
             got=", ".join(map(str, grid)) or "nothing",
             remedy=f"add {' and '.join(missing)}" if missing else belongs,
-        )  # fmt: skip
+        )
     return dict(grid)

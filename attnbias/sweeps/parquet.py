@@ -67,6 +67,8 @@ def read_table(path, keys: tuple[str, ...]) -> tuple[pandas.DataFrame, dict]:
 
 def unreadable(path, got: str, expected="a Parquet file of this library") -> FileFormatError:
     return FileFormatError(
-        str(path), expected=expected, got=got,
+        str(path),
+        expected=expected,
+        got=got,
         remedy="delete it and run again: a sweep goes on with the rest",
-    )  # fmt: skip
+    )

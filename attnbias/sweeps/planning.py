@@ -126,10 +126,11 @@ def plan(grid: Grid, workers: int = 1) -> Plan:
     )
     if made.total_bytes - made.process_bytes > SHARE * made.available_bytes:
         raise MemoryLimitError(
-            "grid", expected=f"a sweep that fits into {size(SHARE * made.available_bytes)}",
+            "grid",
+            expected=f"a sweep that fits into {size(SHARE * made.available_bytes)}",
             got=str(made),
             remedy="take fewer workers, smaller sizes, or record less; or split the grid",
-        )  # fmt: skip
+        )
     return made
 
 

@@ -63,9 +63,11 @@ class Store:
             path.suffix != ".part" and path.name != LOCK for path in self.folder.iterdir()
         ):
             raise FileFormatError(
-                str(self.folder), expected="an empty folder, or one of this sweep",
-                got="a folder with other files", remedy="give another name; nothing was changed",
-            )  # fmt: skip
+                str(self.folder),
+                expected="an empty folder, or one of this sweep",
+                got="a folder with other files",
+                remedy="give another name; nothing was changed",
+            )
         else:
             write_json(self.folder / GRID, KIND, {"key": self.key, **json.loads(grid.text)})
 
@@ -163,9 +165,11 @@ def parts_of(folder: Path) -> list[Path]:
     for path in found:
         if not re.fullmatch(r"[0-9]{6}|[1-9][0-9]{6}", path.stem):
             raise FileFormatError(
-                str(path), expected="a part of this sweep, which has a number for its name",
-                got="another", remedy="move it away: the folder goes when the sweep is done",
-            )  # fmt: skip
+                str(path),
+                expected="a part of this sweep, which has a number for its name",
+                got="another",
+                remedy="move it away: the folder goes when the sweep is done",
+            )
     return found
 
 

@@ -18,10 +18,16 @@ if TYPE_CHECKING:
 FACTS = ("rows", "margin", "support", "least_slack", "least_dual", "duality_gap")
 OUTCOME = {"status": "str", "error": "str", "selected_optimal": "float64"}
 SETTINGS = {
-    "rule": "str", "rule_name": "str", "eta": "float64", "momentum": "float64",
-    "max_step": "float64", "loss_name": "str", "W0_norm": "float64", "start": "str",
+    "rule": "str",
+    "rule_name": "str",
+    "eta": "float64",
+    "momentum": "float64",
+    "max_step": "float64",
+    "loss_name": "str",
+    "W0_norm": "float64",
+    "start": "str",
     "train_u": "bool",
-}  # fmt: skip
+}
 RECORDED = ("step", *SERIES, "loss", "loss_gap", "grad_norm", "step_size", "opt_score")
 NOTHING = {"step": np.zeros(1, np.int64)} | dict.fromkeys(RECORDED[1:], np.full(1, np.nan))
 RESERVED = {"run", "point", "model", *OUTCOME, *SETTINGS, *FACTS, *RECORDED}
@@ -81,10 +87,12 @@ def part(
     constants = {"point": number, "model": point.model, **arguments(point), **facts}
     runs = range(number * len(outcomes), (number + 1) * len(outcomes))
     told = zip(runs, training.columns(), training.rule_arguments(), outcomes, strict=True)
-    each = pandas.DataFrame([
-        {"run": run, **columns, **given, **{name: outcome[name] for name in OUTCOME}}
-        for run, columns, given, outcome in told
-    ])  # fmt: skip
+    each = pandas.DataFrame(
+        [
+            {"run": run, **columns, **given, **{name: outcome[name] for name in OUTCOME}}
+            for run, columns, given, outcome in told
+        ]
+    )
     made = {name: np.concatenate([outcome[name] for outcome in outcomes]) for name in RECORDED}
     frame = each.loc[each.index.repeat(counts)].reset_index(drop=True).assign(**constants, **made)
     frame = frame.reindex(columns=list(dtypes))

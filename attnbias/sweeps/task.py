@@ -70,9 +70,15 @@ def run_point(training: Training, point: Point) -> Results:
         ends = FOREIGN if setting.own else AttnBiasError
         try:
             trace = train(
-                data, setting.rule, training.steps, loss=setting.loss, train_u=setting.train_u,
-                W0=start_of(data, svm, setting, point.seed), record=training.record, svm=svm,
-            )  # fmt: skip
+                data,
+                setting.rule,
+                training.steps,
+                loss=setting.loss,
+                train_u=setting.train_u,
+                W0=start_of(data, svm, setting, point.seed),
+                record=training.record,
+                svm=svm,
+            )
             outcomes.append(recorded(trace, selected_optimal(trace)))
         except ends as error:
             outcomes.append(failed(error))
@@ -125,14 +131,18 @@ def require_batched(training: Training, device) -> None:
     """Refuse a device without float64, and what has no batched form: joint training, own code."""
     if device.type not in ("cpu", "cuda"):
         raise DeviceError(
-            "device", expected="cpu, or a GPU that computes in float64", got=str(device),
+            "device",
+            expected="cpu, or a GPU that computes in float64",
+            got=str(device),
             remedy="device='cpu' runs anywhere",
-        )  # fmt: skip
+        )
     if device.type != "cpu" and any(setting.train_u for setting in training.settings):
         raise RangeError(
-            "train.train_u", expected="False on a device other than the CPU", got="True",
+            "train.train_u",
+            expected="False on a device other than the CPU",
+            got="True",
             remedy="run the joint part of the grid with device='cpu'",
-        )  # fmt: skip
+        )
     own = next((setting for setting in training.settings if setting.own), None)
     if device.type != "cpu" and own is not None:
         raise RangeError(
@@ -210,8 +220,9 @@ def _fitting(training: Training, data: Dataset, device) -> int:
     most = int(SHARE * free // each)
     if most < 1:
         raise MemoryLimitError(
-            str(device), expected=f"room for the runs of one data set: {each} bytes",
+            str(device),
+            expected=f"room for the runs of one data set: {each} bytes",
             got=f"{free} bytes free",
             remedy="take smaller data sets or fewer settings, or device='cpu'",
-        )  # fmt: skip
+        )
     return most

@@ -15,9 +15,20 @@ from .w.theorem7 import check_polyak_sandwich
 from .w.unequal import check_unequal_scores
 
 __all__ = [
-    "TraceView", "check_assumption1_feasible", "check_decoder_direction",
-    "check_degenerate_rate", "check_fast_rate", "check_gd_lower_bound", "check_gradient_bounds",
-    "check_lock", "check_loss_without_decay", "check_ngd_separation", "check_polyak_sandwich",
-    "check_rate", "check_rate_lower_bound", "check_sharper_theorem4", "check_unequal_scores",
-]  # fmt: skip
+    "TraceView",
+    "check_assumption1_feasible",
+    "check_decoder_direction",
+    "check_degenerate_rate",
+    "check_fast_rate",
+    "check_gd_lower_bound",
+    "check_gradient_bounds",
+    "check_lock",
+    "check_loss_without_decay",
+    "check_ngd_separation",
+    "check_polyak_sandwich",
+    "check_rate",
+    "check_rate_lower_bound",
+    "check_sharper_theorem4",
+    "check_unequal_scores",
+]
 __all__ += paper.__all__

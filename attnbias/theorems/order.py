@@ -102,29 +102,40 @@ def check_order(
     # a rate may change by more than float64 holds
     bound = reference * math.exp(min(tolerance * change, 709.0) * (1 if sense == "<=" else -1))
     return Check.along(
-        statement, step[last], ratio, bound, sense, rounding=allowance, source=source,
+        statement,
+        step[last],
+        ratio,
+        bound,
+        sense,
+        rounding=allowance,
+        source=source,
         provenance=provenance,
-    )  # fmt: skip
+    )
 
 
 def _series(step, values) -> tuple[np.ndarray, np.ndarray]:
     step, values = as_numbers("step", step, dtype=float), as_numbers("values", values, dtype=float)
     if step.ndim != 1 or step.size == 0 or step.shape != values.shape:
         raise ShapeError(
-            "values", expected="one value a step, and at least one step",
+            "values",
+            expected="one value a step, and at least one step",
             got=f"{values.shape} values at {step.shape} steps",
             remedy="pass trace.step and one of the trace's series",
-        )  # fmt: skip
+        )
     if not (np.isfinite(step).all() and (np.diff(step) > 0).all() and step[0] >= 0):
         raise RangeError(
-            "step", expected="finite, none negative, and strictly increasing", got="others",
+            "step",
+            expected="finite, none negative, and strictly increasing",
+            got="others",
             remedy="pass trace.step, or path lengths at steps where they have grown",
-        )  # fmt: skip
+        )
     if (values < 0).any():
         raise RangeError(
-            "values", expected="none negative, as norms and 1 - cosine are",
-            got=f"{float(np.nanmin(values)):g}", remedy="pass absolute values",
-        )  # fmt: skip
+            "values",
+            expected="none negative, as norms and 1 - cosine are",
+            got=f"{float(np.nanmin(values)):g}",
+            remedy="pass absolute values",
+        )
     return step, values
 
 
@@ -136,16 +147,19 @@ def _rates(rate, step: np.ndarray, used: np.ndarray) -> np.ndarray:
             given = rate(step[used])
         except (TypeError, ValueError) as error:
             raise DtypeError(
-                "rate", expected="a function of an array of steps", got=f"one that says: {error}",
+                "rate",
+                expected="a function of an array of steps",
+                got=f"one that says: {error}",
                 remedy="write it with numpy's functions, or pass its values",
-            ) from error  # fmt: skip
+            ) from error
         found[used] = as_numbers("rate", given, (int(used.sum()),), float)
     else:
         found[used] = as_numbers("rate", rate, step.shape, float)[used]
     if not (np.isfinite(found[used]) & (found[used] > 0)).all():
         raise RangeError(
-            "rate", expected="positive and finite in the last two decades",
+            "rate",
+            expected="positive and finite in the last two decades",
             got="zero, a negative number, NaN or infinity there",
             remedy="start the window later: log t is positive from t = 2 on",
-        )  # fmt: skip
+        )
     return found

@@ -82,9 +82,14 @@ class TraceView(Hypotheses):
     """
 
     def __init__(
-        self, data: Dataset, trace: Trace, svm: SVMSolution | None = None, *,
-        phi: float | None = None, cross: bool = False,
-    ):  # fmt: skip
+        self,
+        data: Dataset,
+        trace: Trace,
+        svm: SVMSolution | None = None,
+        *,
+        phi: float | None = None,
+        cross: bool = False,
+    ):
         number = functools.partial(require_number, low=0, high=1, open_low=True)
         self.phi = None if phi is None else number("phi", phi)
         require_dataset(data, cross=require_flag("cross", cross))
@@ -241,9 +246,11 @@ class TraceView(Hypotheses):
         """(N, N) Gram matrix of the rows z_k."""
         if self.N > _LARGEST:
             raise RangeError(
-                "data", expected=f"at most {_LARGEST} rows n (T - 1), for their Gram matrix",
-                got=str(self.N), remedy="check a subset of the sequences",
-            )  # fmt: skip
+                "data",
+                expected=f"at most {_LARGEST} rows n (T - 1), for their Gram matrix",
+                got=str(self.N),
+                remedy="check a subset of the sequences",
+            )
         return self.rows.gram().cpu().numpy()
 
     @functools.cached_property
@@ -266,8 +273,12 @@ class TraceView(Hypotheses):
         except (IndexError, TypeError, ValueError, OverflowError, RuntimeError):
             rows = np.zeros(())
         if rows.ndim != 1:
-            raise RangeError("keep", expected=f"an index of {len(self.step)} records, 1-dim",
-                             got=short(keep), remedy="pass a slice or a mask")  # fmt: skip
+            raise RangeError(
+                "keep",
+                expected=f"an index of {len(self.step)} records, 1-dim",
+                got=short(keep),
+                remedy="pass a slice or a mask",
+            )
         return self.p[rows] @ self.K / self.n / self.grad_size[rows, None]
 
     # where the iterate stands

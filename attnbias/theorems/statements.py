@@ -62,9 +62,16 @@ class Statement(NamedTuple):
             better = bounds < trivial if self.sense == "<=" else bounds > trivial
             rest["vacuous"] = not bool(better.any())
         return Check.along(
-            self.words, run.step[keep], np.asarray(values)[keep], bounds, self.sense,
-            rounding=rounding, source=self.source, provenance=self.provenance, **rest,
-        )  # fmt: skip
+            self.words,
+            run.step[keep],
+            np.asarray(values)[keep],
+            bounds,
+            self.sense,
+            rounding=rounding,
+            source=self.source,
+            provenance=self.provenance,
+            **rest,
+        )
 
     def later(self, run, values, bounds, **rest) -> Check:
         """The statement at the recorded steps after the start, both sides measured to 1e-9."""
@@ -82,9 +89,15 @@ class Statement(NamedTuple):
     def once(self, value, bound, *, rounding=0.0, **rest) -> Check:
         """The statement about data or a start alone: a single value beside its bound."""
         return Check(
-            self.words, float(value), float(bound), self.sense, self.source, self.provenance,
-            rounding=float(rounding), **rest,
-        )  # fmt: skip
+            self.words,
+            float(value),
+            float(bound),
+            self.sense,
+            self.source,
+            self.provenance,
+            rounding=float(rounding),
+            **rest,
+        )
 
     def refused(self, reason: str) -> Check:
         """The statement where a hypothesis fails."""

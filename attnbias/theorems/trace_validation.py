@@ -18,9 +18,11 @@ def require_trace(trace) -> None:
     """Refuse anything but a Trace."""
     if not isinstance(trace, Trace) or "problem" in trace.meta:
         raise DtypeError(
-            "trace", expected="a Trace of `train`", got=type(trace).__name__,
+            "trace",
+            expected="a Trace of `train`",
+            got=type(trace).__name__,
             remedy="run train(data, rule, steps) first",
-        )  # fmt: skip
+        )
 
 
 def require_same_shapes(data: Dataset, trace: Trace, rows: int) -> None:
@@ -29,34 +31,41 @@ def require_same_shapes(data: Dataset, trace: Trace, rows: int) -> None:
     missing = {"loss", "steps", "rule_parameters"} - trace.meta.keys()
     if missing:
         raise DtypeError(
-            "trace", expected="a Trace of `train`, with its meta",
+            "trace",
+            expected="a Trace of `train`, with its meta",
             got="one whose meta lacks " + ", ".join(sorted(missing)),
             remedy="pass the trace that train returned, or as it was saved",
-        )  # fmt: skip
+        )
     if R == 0 or gaps is None or gaps.shape != (R, rows):
         raise ShapeError(
-            "trace", expected=f"at least one record, of {rows} logit gaps as these data have",
+            "trace",
+            expected=f"at least one record, of {rows} logit gaps as these data have",
             got="no gaps" if gaps is None else f"gaps of shape {gaps.shape}",
             remedy="pass the data that were trained on, and a trace saved with its gaps",
-        )  # fmt: skip
+        )
     if "log_nonopt_score" not in trace.series:
         raise DtypeError(
-            "trace", expected="a Trace of a run that knew its optimal tokens", got="one without",
+            "trace",
+            expected="a Trace of a run that knew its optimal tokens",
+            got="one without",
             remedy="train on dataclasses.replace(data, opt=trace.selected), which takes the same "
             "steps",
-        )  # fmt: skip
+        )
     wanted = (R, data.n, data.T)
     if trace.scores is not None and trace.scores.shape != wanted:
         raise ShapeError(
-            "trace", expected=f"scores of shape {wanted}", got=str(trace.scores.shape),
+            "trace",
+            expected=f"scores of shape {wanted}",
+            got=str(trace.scores.shape),
             remedy="pass the data that were trained on",
-        )  # fmt: skip
+        )
     if R * rows > _MOST:
         raise RangeError(
-            "trace", expected=f"at most {_MOST} logit gaps, for a dozen tables of that size",
+            "trace",
+            expected=f"at most {_MOST} logit gaps, for a dozen tables of that size",
             got=f"{R} records of {rows} rows",
             remedy="record fewer steps, or train on a subset of the sequences",
-        )  # fmt: skip
+        )
 
 
 def require_same_data(data: Dataset, trace: Trace, rows: GapRows) -> None:
@@ -75,7 +84,8 @@ def require_same_data(data: Dataset, trace: Trace, rows: GapRows) -> None:
         own = bool((away <= _SAME * rows.norms().numpy() * float(W.norm())).all())
     if not (own and np.isfinite(trace.gaps).all()):
         raise RangeError(
-            "trace", expected="a run on these data",
+            "trace",
+            expected="a run on these data",
             got="one whose decoder, gaps or last W do not fit their tokens",
             remedy="pass the data that were trained on",
-        )  # fmt: skip
+        )

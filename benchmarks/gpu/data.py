@@ -36,9 +36,11 @@ def pack(folder, out) -> list[Path]:
         made[-1].write_bytes(gzip.compress(path.read_bytes(), mtime=0))
     if not made:
         raise MissingFileError(
-            str(folder), expected=f"{BATCHES[0]} and the rest, or files *-ubyte of MNIST",
-            got="neither", remedy="python -m scripts.fetch_packages mnist cifar10 makes both",
-        )  # fmt: skip
+            str(folder),
+            expected=f"{BATCHES[0]} and the rest, or files *-ubyte of MNIST",
+            got="neither",
+            remedy="python -m scripts.fetch_packages mnist cifar10 makes both",
+        )
     for path in made:
         if path.stat().st_size > LIMIT:
             raise ValueError(f"{path}: {path.stat().st_size} bytes, over {LIMIT}")

@@ -20,8 +20,10 @@ CARRIED_ON = 0.6  # of the time that is left: what the timed steps say the epoch
 
 
 def figure_jobs(name: str, options: Options) -> dict[str, Callable[[], Iterator[Row]]]:
-    return {"a step": partial(step_of, name, options, time.monotonic()),
-            "the run": partial(run_of, name, options)}  # fmt: skip
+    return {
+        "a step": partial(step_of, name, options, time.monotonic()),
+        "the run": partial(run_of, name, options),
+    }
 
 
 def settings_of(name: str, options: Options) -> dict:
@@ -66,8 +68,11 @@ def run_of(name: str, options: Options) -> Iterator[Row]:
         name, seeds=1, epochs=epochs[0], out=options.out, **settings_of(name, options)
     )
     for label, (log,) in result.logs.items():
-        facts = {"step size": result.step_sizes[label], "seconds": float(log["seconds"][-1]),
-                 "test accuracy": float(log["test_accuracy"][-1])}  # fmt: skip
+        facts = {
+            "step size": result.step_sizes[label],
+            "seconds": float(log["seconds"][-1]),
+            "test accuracy": float(log["test_accuracy"][-1]),
+        }
         yield Row(f"{label}: training loss", float(log["train_loss"][-1]), facts=facts)
     for check in result.claims:
         facts = {

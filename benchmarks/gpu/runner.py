@@ -25,8 +25,18 @@ from pathlib import Path
 
 # Stages with the share of the time that each may take; what one leaves goes to those after it.
 STAGES = {"engines": 0.12, "speed": 0.1, "precision": 0.06, "fig6": 0.34, "fig7": 0.38}
-LIBRARY = ("numpy", "torch", "filelock", "joblib", "numba", "pandas", "psutil", "scipy",
-           "threadpoolctl", "tqdm")  # fmt: skip
+LIBRARY = (
+    "numpy",
+    "torch",
+    "filelock",
+    "joblib",
+    "numba",
+    "pandas",
+    "psutil",
+    "scipy",
+    "threadpoolctl",
+    "tqdm",
+)
 NEEDED = LIBRARY + ("accelerate", "mpmath", "pytest", "hypothesis")
 TAIL = 2000  # characters of a traceback
 
@@ -155,9 +165,11 @@ def summary(out) -> str:
         tiny = record.get("provenance", {}).get("device", "").startswith("cpu")
         lines.append(f"| {stage} | {record.get('seconds', 0):.0f} s | | | {record['state']} |")
         for name, job in record["jobs"].items():
-            lines += [f"| {stage} | {name}: {row['name']} | {predicted(row, tiny)} | "
-                      f"{row['value']:.4g}{row['unit']} | {verdict(row)} |"
-                      for row in job["rows"]]  # fmt: skip
+            lines += [
+                f"| {stage} | {name}: {row['name']} | {predicted(row, tiny)} | "
+                f"{row['value']:.4g}{row['unit']} | {verdict(row)} |"
+                for row in job["rows"]
+            ]
             if job["error"]:
                 words = "missing" if job["missing"] else "FAILED"
                 last = job["error"].strip().splitlines()[-1][:200].replace("|", "/")

@@ -35,8 +35,11 @@ from .figures import figure_jobs
 from .runner import Options
 
 ROOT = Path(__file__).parents[2]
-GPU_TESTS = ["tests/unit/dynamics/test_batched.py", "tests/unit/dynamics/test_train.py",
-             "tests/unit/test_dataset.py"]  # fmt: skip
+GPU_TESTS = [
+    "tests/unit/dynamics/test_batched.py",
+    "tests/unit/dynamics/test_train.py",
+    "tests/unit/test_dataset.py",
+]
 AGREE = 1e-10  # two forms of the same iteration, as in tests/tolerances.py
 FOLLOWS = 1.1  # mean loss in half precision over that in float32 [d]
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -55,8 +58,9 @@ def engines(options: Options) -> dict:
     device = options.device
     jobs: dict = {
         f"{'W and u' if joint else 'W'}, {form}": partial(against_digits, device, form, joint)
-        for joint in (False, True) for form in ("span", "dense")
-    }  # fmt: skip
+        for joint in (False, True)
+        for form in ("span", "dense")
+    }
     fused = (False,) if options.tiny else (False, True)  # a compiler takes a minute on a CPU
     jobs |= {f"batched, compile={each}": partial(batch, device, each) for each in fused}
     jobs["a sweep"] = partial(swept, device)
@@ -78,17 +82,29 @@ def against_digits(device: str, form: str, joint: bool, steps: int = 60) -> Iter
     data, record, worst = small_data(), [0, 1, 10, steps], [0.0, 0.0]
     start = torch.randn(3, 3, generator=torch.Generator().manual_seed(7)).double() / 3
     svms = [solve_w_svm(data), solve_u_svm(data)][: 1 + joint]
-    same = {"loss": "exponential", "W0": start, "digits": 300,
-            "supports": [svm.support.tolist() for svm in svms]}  # fmt: skip
+    same = {
+        "loss": "exponential",
+        "W0": start,
+        "digits": 300,
+        "supports": [svm.support.tolist() for svm in svms],
+    }
     same |= {"u0": torch.zeros(3).double()} if joint else {}
     rules = [(NGD(1.25), ("ngd", 1.25)), (Polyak(), ("polyak",))]
     rules += [] if joint else [(NGD(0.44, momentum=0.9), ("ngd", 0.44, 0.9))]
     for rule, plain in rules:
         here, there = (
-            train(each, rule, steps, W0=start.to(each.X.device), record=record, engine="torch",
-                  coordinates=form, train_u=joint)
+            train(
+                each,
+                rule,
+                steps,
+                W0=start.to(each.X.device),
+                record=record,
+                engine="torch",
+                coordinates=form,
+                train_u=joint,
+            )
             for each in (data, data.to(device=device))
-        )  # fmt: skip
+        )
         digits = reference.run(data, reference.PlainRule(*plain), steps, record, **same)
         digits.pop("log_loss_gap" if joint else "", None)  # there L* is zero: the loss itself
         found = {name: getattr(there, name) for name in digits}
@@ -115,15 +131,21 @@ def batch(device: str, compile: bool, steps: int = 300) -> Iterator[Row]:
     zero = torch.zeros(12, 12, dtype=torch.float64)
     problems = [[Problem.of(data, EXPONENTIAL, zero)] * len(rules) for data in datas]
     recorded = np.array([0, 1, 50, steps])
-    here, there = (BatchedRuns(problems, [rules] * 2, recorded, device=place, compile=fuse)
-                   for place, fuse in (("cpu", False), (device, compile)))  # fmt: skip
+    here, there = (
+        BatchedRuns(problems, [rules] * 2, recorded, device=place, compile=fuse)
+        for place, fuse in (("cpu", False), (device, compile))
+    )
     for runs in (here, there):
         runs.run(0, steps)
     yield Row("off the CPU", off(there.records, here.records, "log"), AGREE)
-    alone = [[train(data, rule, steps, engine="torch", svm=False).W for rule in rules]
-             for data in datas]  # fmt: skip
-    worst = max(float((there.matrix(s, r) - W).norm() / W.norm())
-                for s, row in enumerate(alone) for r, W in enumerate(row))  # fmt: skip
+    alone = [
+        [train(data, rule, steps, engine="torch", svm=False).W for rule in rules] for data in datas
+    ]
+    worst = max(
+        float((there.matrix(s, r) - W).norm() / W.norm())
+        for s, row in enumerate(alone)
+        for r, W in enumerate(row)
+    )
     yield Row("off one run at a time", worst, AGREE)
 
 
@@ -159,8 +181,11 @@ def waits(device: str) -> Iterator[Row]:
         runs.advance(100)
     yield Row("a batch's iterations", 0, 0)
     layer = torch.nn.Linear(8, 8, device=device)
-    for make, predicted in ((partial(torch.optim.SGD, lr=0.1), 0), (partial(SNGD, lr=0.1), 1),
-                            (SPS, 2)):  # fmt: skip
+    for make, predicted in (
+        (partial(torch.optim.SGD, lr=0.1), 0),
+        (partial(SNGD, lr=0.1), 1),
+        (SPS, 2),
+    ):
         optimizer, loss = (
             make(layer.parameters()),
             layer(torch.ones(4, 8, device=device)).sum() ** 2,
@@ -193,8 +218,10 @@ def gpu_tests() -> Iterator[Row]:
 
 def speed(options: Options) -> dict:
     size, steps = ((2, 4, 5, 3, 20), 20) if options.tiny else (batched.TARGET, 2000)
-    jobs = {"graphs, fused": partial(roofline, options.device, size, steps),
-            "eager": partial(eager, options.device, size)}  # fmt: skip
+    jobs = {
+        "graphs, fused": partial(roofline, options.device, size, steps),
+        "eager": partial(eager, options.device, size),
+    }
     sizes = ("400 small",) if options.tiny else ("10M", "20M")
     return jobs | {f"optimizers, {each}": partial(optimizers, options, each) for each in sizes}
 
@@ -230,8 +257,10 @@ def optimizers(options: Options, size: str, count: int = 20) -> Iterator[Row]:
         params[-1].grad = made.grad.to(options.device)
     steps, device = competitors(params), torch.device(options.device)
     limit = 1.6 if size.endswith("M") else None
-    times = {name: batched._best(lambda step=steps[name]: [step() for _ in range(count)], device)
-             for name in ("SGD", "SNGD", "SPS")}  # fmt: skip
+    times = {
+        name: batched._best(lambda step=steps[name]: [step() for _ in range(count)], device)
+        for name in ("SGD", "SNGD", "SPS")
+    }
     for name in ("SNGD", "SPS"):
         facts = {"predicted": "1.33 to 1.6", "us": 1e6 * times[name] / count}
         yield Row(f"{name} over SGD", times[name] / times["SGD"], limit, unit="x", facts=facts)
@@ -242,8 +271,10 @@ def optimizers(options: Options, size: str, count: int = 20) -> Iterator[Row]:
 
 def precision(options: Options) -> dict:
     steps = 20 if options.tiny else 300
-    makers = {"SNGD": lambda params: SNGD(params, lr=0.1, momentum=0.9),
-              "SPS": lambda params: SPS(params, lr=0.3, c=0.5)}  # fmt: skip
+    makers = {
+        "SNGD": lambda params: SNGD(params, lr=0.1, momentum=0.9),
+        "SPS": lambda params: SPS(params, lr=0.3, c=0.5),
+    }
     return {name: partial(precisions, options.device, make, steps) for name, make in makers.items()}
 
 

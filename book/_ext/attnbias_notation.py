@@ -34,10 +34,20 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 STATE = "attnbias_notation"
 LEFT_OUT = (HOME, "book/bibliography", "book/reference")  # their words are names
 NO_TERM_IN = (
-    nodes.title, nodes.rubric, nodes.caption, nodes.term, nodes.table, nodes.raw, nodes.math,
-    nodes.reference, nodes.literal, nodes.strong, nodes.emphasis, nodes.FixedTextElement,
+    nodes.title,
+    nodes.rubric,
+    nodes.caption,
+    nodes.term,
+    nodes.table,
+    nodes.raw,
+    nodes.math,
+    nodes.reference,
+    nodes.literal,
+    nodes.strong,
+    nodes.emphasis,
+    nodes.FixedTextElement,
     addnodes.pending_xref,
-)  # fmt: skip
+)
 
 
 def link(label: str) -> str:

@@ -184,9 +184,15 @@ def linked(names: tuple[str, ...], docname: str) -> list[nodes.Node]:
     out: list[nodes.Node] = []
     for name in names:
         link = addnodes.pending_xref(
-            "", nodes.literal(text=name.rpartition(".")[2]), refdomain="py", reftype="obj",
-            reftarget=name, refexplicit=True, refwarn=True, refdoc=docname,
-        )  # fmt: skip
+            "",
+            nodes.literal(text=name.rpartition(".")[2]),
+            refdomain="py",
+            reftype="obj",
+            reftarget=name,
+            refexplicit=True,
+            refwarn=True,
+            refdoc=docname,
+        )
         out += [*([nodes.Text(", ")] if out else []), link]
     return out
 

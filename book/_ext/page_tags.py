@@ -9,12 +9,18 @@ from docutils import nodes
 
 BOOK = "The implicit bias of self-attention"
 # The paper that the book follows, as search engines for papers read a reference.
-PAPER = ("citation_title=Implicit Bias and Fast Convergence Rates for Self-attention; "
-         "citation_author=B. Vasudeva; citation_author=P. Deora; citation_author=C. Thrampoulidis; "
-         "citation_journal_title=Transactions on Machine Learning Research; "
-         "citation_publication_date=2025; citation_arxiv_id=2402.05738")  # fmt: skip
-CITED = {"citation_title": BOOK, "citation_author": "The attnbias authors",
-         "citation_publication_date": "2026", "citation_reference": PAPER}  # fmt: skip
+PAPER = (
+    "citation_title=Implicit Bias and Fast Convergence Rates for Self-attention; "
+    "citation_author=B. Vasudeva; citation_author=P. Deora; citation_author=C. Thrampoulidis; "
+    "citation_journal_title=Transactions on Machine Learning Research; "
+    "citation_publication_date=2025; citation_arxiv_id=2402.05738"
+)
+CITED = {
+    "citation_title": BOOK,
+    "citation_author": "The attnbias authors",
+    "citation_publication_date": "2026",
+    "citation_reference": PAPER,
+}
 PREVIEW = "_static/preview.png"  # made by scripts/make_front_picture.py
 FONTS = re.compile(r"\\(?:mathrm|mathbf|mathcal|operatorname|text|left|right)\b\s*")
 FRACTION = re.compile(r"\\[td]?frac(\{[^{}]*\}|\w)(\{[^{}]*\}|\w)")
@@ -54,7 +60,8 @@ def tags(title: str, about: str, address: str = "", home: str = "") -> str:
     shown |= {"og:description": about} if about else {}
     shown |= {"og:url": address} if address else {}
     shown |= {"og:image": home.rstrip("/") + "/" + PREVIEW} if home else {}
-    lines = [f'<meta name="{key}" content="{escape(text)}" />'
-             for key, text in (named | CITED).items()]  # fmt: skip
+    lines = [
+        f'<meta name="{key}" content="{escape(text)}" />' for key, text in (named | CITED).items()
+    ]
     lines += [f'<meta property="{key}" content="{escape(text)}" />' for key, text in shown.items()]
     return "\n".join(lines) + "\n"

@@ -11,9 +11,11 @@ def main(argv=None) -> None:
     """Print the verdicts; with `--write FOLDER` put page and data there."""
     parser = argparse.ArgumentParser(prog="python -m book.ledger", description=__doc__)
     parser.add_argument(
-        "--write", type=Path, metavar="FOLDER",
+        "--write",
+        type=Path,
+        metavar="FOLDER",
         help="write ledger.md, answers.md and results/ledger.json there",
-    )  # fmt: skip
+    )
     folder = parser.parse_args(argv).write
     if folder is not None and not folder.is_dir():
         parser.error(f"--write: a folder was expected, and {folder} is none: name the book's")

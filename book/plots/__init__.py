@@ -12,8 +12,20 @@ from .studies import plot_levels, plot_lock_map
 from .tokens import plot_gram, plot_support, plot_tokens_2d
 
 __all__ = [
-    "figure_numbers", "plot_attention", "plot_bad_start", "plot_exponent_windows", "plot_gram",
-    "plot_grid", "plot_groups", "plot_levels", "plot_lock_map", "plot_plane_trajectory",
-    "plot_proof_map", "plot_step_sizes", "plot_support", "plot_tokens_2d", "plot_wall",
+    "figure_numbers",
+    "plot_attention",
+    "plot_bad_start",
+    "plot_exponent_windows",
+    "plot_gram",
+    "plot_grid",
+    "plot_groups",
+    "plot_levels",
+    "plot_lock_map",
+    "plot_plane_trajectory",
+    "plot_proof_map",
+    "plot_step_sizes",
+    "plot_support",
+    "plot_tokens_2d",
+    "plot_wall",
     "plot_weight_norms",
-]  # fmt: skip
+]

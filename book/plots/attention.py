@@ -47,9 +47,11 @@ def plot_attention(maps, steps=None, opt=None):
     steps = [None] * len(maps) if steps is None else [int(step) for step in steps]
     if len(steps) != len(maps):
         raise RangeError(
-            "steps", expected=f"one a map, {len(maps)}", got=str(len(steps)),
+            "steps",
+            expected=f"one a map, {len(maps)}",
+            got=str(len(steps)),
             remedy="pass the steps of the same snapshots",
-        )  # fmt: skip
+        )
     rows = -(-len(maps) // 4)
     columns = -(-len(maps) // rows)
     height = min(max(0.17 * maps.shape[1], 1.3), 3.6)

@@ -264,10 +264,17 @@ class _Names:
         _, spot, corner, box = best
         self.avoid(box)
         self.axis.annotate(
-            text, spot, xytext=corner * [6, 4], textcoords="offset points", color=INK,
-            ha="left" if corner[0] > 0 else "right", va="bottom" if corner[1] > 0 else "top",
-            fontsize=10.5, path_effects=HALO, zorder=7,
-        )  # fmt: skip
+            text,
+            spot,
+            xytext=corner * [6, 4],
+            textcoords="offset points",
+            color=INK,
+            ha="left" if corner[0] > 0 else "right",
+            va="bottom" if corner[1] > 0 else "top",
+            fontsize=10.5,
+            path_effects=HALO,
+            zorder=7,
+        )
 
 
 def _finish_plane(axis, reach: float) -> None:

@@ -66,9 +66,11 @@ def plot_grid(result: NetworkResult, title: str = ""):
     require_type("result", result, NetworkResult, "a NetworkResult", remedy)
     if not result.grid:
         raise RangeError(
-            "result", expected="step sizes chosen on a grid", got="step sizes given as such",
+            "result",
+            expected="step sizes chosen on a grid",
+            got="step sizes given as such",
             remedy="run it without step_sizes",
-        )  # fmt: skip
+        )
     fig, (axis,) = panel_axes(1, single=3.8)
     looks = network_styles(result.grid)
     for label, row in result.grid.items():
@@ -131,9 +133,14 @@ def plot_step_sizes(result, title: str = ""):
         if np.abs(ends - cap).min() > 0.2:  # else the words would lie on a line
             words = "cap of " + " and ".join(labels)
             axis.annotate(
-                words, (0.98, cap), xycoords=("axes fraction", "data"), xytext=(0, 3),
-                textcoords="offset points", ha="right", path_effects=HALO,
-            )  # fmt: skip
+                words,
+                (0.98, cap),
+                xycoords=("axes fraction", "data"),
+                xytext=(0, 3),
+                textcoords="offset points",
+                ha="right",
+                path_effects=HALO,
+            )
     if caps:
         exponent_axis(axis, np.concatenate([*drawn, [*caps]]))
     return fig
@@ -203,8 +210,9 @@ def _growth(logs, parts) -> dict[str, np.ndarray]:
     found = {part: np.stack(rows) for part, rows in found.items() if rows}
     if not found:
         raise RangeError(
-            "parts", expected="words in the names of the matrices",
+            "parts",
+            expected="words in the names of the matrices",
             got="no matrix that they name and that does not start at 0",
             remedy="see the keys of .norms of a log",
-        )  # fmt: skip
+        )
     return found

@@ -64,9 +64,11 @@ def _nearest(step: np.ndarray, wanted) -> list[int]:
     wanted = [int(each) for each in wanted]
     if not wanted or min(wanted) < 1:
         raise RangeError(
-            "steps", expected="at least one step, each 1 or later", got=repr(wanted),
+            "steps",
+            expected="at least one step, each 1 or later",
+            got=repr(wanted),
             remedy="for example steps=(10, 100, 1000)",
-        )  # fmt: skip
+        )
     reached = [each for each in wanted if each <= 1.05 * step[-1]]
     indices = [int(np.abs(np.log(step / each)).argmin()) for each in reached]
     return sorted(set(indices))

@@ -21,9 +21,17 @@ _BOXES = {
 }
 _HYPOTHESES = ("A1", "A2")
 _ARROWS = (
-    ("L2", "L3"), ("A1", "L3"), ("A2", "L3"), ("A2", "L4"), ("L3", "L7"), ("L4", "L5"),
-    ("L7", "T1"), ("L5", "T1"), ("L5", "L1"), ("T1", "L1"),
-)  # fmt: skip
+    ("L2", "L3"),
+    ("A1", "L3"),
+    ("A2", "L3"),
+    ("A2", "L4"),
+    ("L3", "L7"),
+    ("L4", "L5"),
+    ("L7", "T1"),
+    ("L5", "T1"),
+    ("L5", "L1"),
+    ("T1", "L1"),
+)
 
 
 @styled
@@ -46,16 +54,32 @@ def plot_proof_map():
     for key, (x, y, heading, words) in _BOXES.items():
         fill = "#dcebf5" if key in _HYPOTHESES else "#f1f1f1"
         tall = _TALL + 0.16 * words.count("\n")
-        axis.add_patch(FancyBboxPatch(
-            (x - _WIDE / 2, y - tall / 2), _WIDE, tall,
-            boxstyle="round,pad=0,rounding_size=0.08", facecolor=fill, edgecolor=INK, linewidth=1,
-        ))  # fmt: skip
+        axis.add_patch(
+            FancyBboxPatch(
+                (x - _WIDE / 2, y - tall / 2),
+                _WIDE,
+                tall,
+                boxstyle="round,pad=0,rounding_size=0.08",
+                facecolor=fill,
+                edgecolor=INK,
+                linewidth=1,
+            )
+        )
         axis.text(x, y + tall / 2 - 0.17, heading, ha="center", va="center", weight="bold")
         axis.text(x, y - 0.13, words, ha="center", va="center", fontsize=9.5, linespacing=1.05)
     for start, end in _ARROWS:
-        axis.annotate("", _edge(end, start), _edge(start, end),
-                      arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 1.2,
-                                  "shrinkA": 0, "shrinkB": 1})  # fmt: skip
+        axis.annotate(
+            "",
+            _edge(end, start),
+            _edge(start, end),
+            arrowprops={
+                "arrowstyle": "-|>",
+                "color": INK,
+                "linewidth": 1.2,
+                "shrinkA": 0,
+                "shrinkB": 1,
+            },
+        )
     axis.set(xlim=(0, 6.6), ylim=(-0.45, 4.95), aspect="equal")
     axis.set_axis_off()
     return fig

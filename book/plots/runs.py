@@ -139,10 +139,16 @@ def plot_exponent_windows(runs, series: str = "alignment", proved=None, width: f
         power = require_number("proved", power)
         axis.axhline(power, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
         axis.annotate(
-            f"{text}: {power:.3g}", (0.99, power), xycoords=("axes fraction", "data"),
-            xytext=(0, -6), textcoords="offset points", ha="right", va="top",
-            fontsize=11, path_effects=HALO,
-        )  # fmt: skip
+            f"{text}: {power:.3g}",
+            (0.99, power),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, -6),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize=11,
+            path_effects=HALO,
+        )
     axis.margins(y=0.12)
     axis.set_xlabel("middle of the window, step t")
     axis.set_ylabel("exponent of t")
@@ -160,9 +166,13 @@ def _what(series: str, width: float) -> str:
 
 @styled
 def plot_wall(
-    step, exact, float64, wall=None, reference=None,
+    step,
+    exact,
+    float64,
+    wall=None,
+    reference=None,
     names=("plain float64", "log domain", "multiprecision"),
-):  # fmt: skip
+):
     """1 - cosine along one run: exact, and by a plain float64 loop, with names at the curves.
 
     Parameters
@@ -203,15 +213,26 @@ def plot_wall(
     places = (ends[0][-1], (0, 8), "right"), (ends[1][-1], (0, -20), "right")
     places += ((ends[2][0], (-8, -17), "right"),) if reference is not None else ()
     for name, colour, (place, shift, side) in zip(names, colours, places, strict=False):
-        axis.annotate(name, place, xytext=shift, textcoords="offset points", ha=side,
-                      color=colour, path_effects=HALO)  # fmt: skip
+        axis.annotate(
+            name,
+            place,
+            xytext=shift,
+            textcoords="offset points",
+            ha=side,
+            color=colour,
+            path_effects=HALO,
+        )
     if wall is not None:
         axis.axvline(wall, color=FAINT, linewidth=1.2, linestyle=":")
         axis.annotate(
-            f"from step {wall} on the\nsoftmax is stored as 1", (wall, 1.0),
-            xycoords=("data", "axes fraction"), xytext=(-12, -4), textcoords="offset points",
-            ha="right", va="top",
-        )  # fmt: skip
+            f"from step {wall} on the\nsoftmax is stored as 1",
+            (wall, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(-12, -4),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+        )
     axis.margins(y=0.15)
     axis.set_xlabel("step t")
     axis.set_ylabel("1 - cosine with $W_{mm}$")
@@ -267,8 +288,16 @@ def plot_groups(table, x: str, y: str, by: str, *, log=(True, True), names=("", 
         )
         ends = (middle - group.min(), group.max() - middle)
         colour, marker = MARKS[k % len(MARKS)]
-        axis.errorbar(place, middle, yerr=ends, label=f"{by} = {key}", color=COLOURS[colour],
-                      marker=marker, capsize=3, elinewidth=1.0)  # fmt: skip
+        axis.errorbar(
+            place,
+            middle,
+            yerr=ends,
+            label=f"{by} = {key}",
+            color=COLOURS[colour],
+            marker=marker,
+            capsize=3,
+            elinewidth=1.0,
+        )
     if guide is not None:
         _guide(axis, *guide)
     for set_scale, is_log in ((axis.set_xscale, log[0]), (axis.set_yscale, log[1])):
@@ -285,6 +314,12 @@ def plot_groups(table, x: str, y: str, by: str, *, log=(True, True), names=("", 
 
 def _guide(axis, value: float, text: str) -> None:
     axis.axhline(value, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
-    axis.annotate(text, (0.01, value), xycoords=("axes fraction", "data"), xytext=(0, 5),
-                  textcoords="offset points", fontsize=11,
-                  path_effects=HALO)  # fmt: skip
+    axis.annotate(
+        text,
+        (0.01, value),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, 5),
+        textcoords="offset points",
+        fontsize=11,
+        path_effects=HALO,
+    )

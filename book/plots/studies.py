@@ -56,10 +56,11 @@ def plot_levels(panels, *, names, log=(True, True), height=3.9):
     labels = list(dict.fromkeys(label for panel in panels for label in panel))
     if not panels or len(names) != len(panels) or not 0 < len(labels) <= len(MARKS):
         raise RangeError(
-            "panels", expected="panels with one to seven labels, and names for each panel",
+            "panels",
+            expected="panels with one to seven labels, and names for each panel",
             got=f"{len(panels)} panels, {len(labels)} labels, {len(names)} pairs of names",
             remedy="draw fewer lines in one figure",
-        )  # fmt: skip
+        )
     scales = [log] * len(panels) if isinstance(log, tuple) else log
     fig = new_figure((WIDTH, height))
     axes = fig.subplots(1, len(panels), squeeze=False)[0]

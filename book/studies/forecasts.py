@@ -175,12 +175,16 @@ def judge_one(kind: str, seed: int, data: Dataset, longest: int = LONGEST) -> di
     last = min(LATER, longest)
     later = train(data, NGD(STEP_SIZE), last, svm=svm, W0=start, record=[last])
     return {
-        "kind": kind, "seed": seed,
-        "forecast": [f["iterations"] for f in forecasts], "how": [f["how"] for f in forecasts],
-        "dual": [f["estimate"] for f in forecasts], "measured": measured(data, svm, longest),
-        "ended": forecasts[0]["runs"][0]["ended"], "starts": [sum(said), len(said)],
+        "kind": kind,
+        "seed": seed,
+        "forecast": [f["iterations"] for f in forecasts],
+        "how": [f["how"] for f in forecasts],
+        "dual": [f["estimate"] for f in forecasts],
+        "measured": measured(data, svm, longest),
+        "ended": forecasts[0]["runs"][0]["ended"],
+        "starts": [sum(said), len(said)],
         "fifth": bool((later.gaps[-1] > 0).all()),
-    }  # fmt: skip
+    }
 
 
 def recorded() -> list[dict]:
@@ -203,8 +207,10 @@ def right(forecast, taken, longest: int = LONGEST) -> np.ndarray:
 def forecast_table(sets: list[dict], target: float, longest: int = LONGEST) -> pd.DataFrame:
     """Counts a kind and in all: sets that arrive, have a forecast, and have one that is right."""
     at = TARGETS.index(target)
-    taken, forecast, dual = (np.array([one[name][at] for one in sets], dtype=float)  # None is NaN
-                             for name in ("measured", "forecast", "dual"))  # fmt: skip
+    taken, forecast, dual = (
+        np.array([one[name][at] for one in sets], dtype=float)  # None is NaN
+        for name in ("measured", "forecast", "dual")
+    )
     counted = np.array([one["how"][at] == "counted" for one in sets])
     arrive, ok, of_dual = taken > 0, right(forecast, taken, longest), right(dual, taken, longest)
     columns = {

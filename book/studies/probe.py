@@ -39,8 +39,10 @@ MODELS, LABELS, SEEDS, PROBED = ("ViT", "BERT"), ("true", "shuffled"), range(5),
 LATE = -4  # the record at seven tenths of a run, for `kept`
 CONTROL = ("margin", "cosine", "cosine_span", "saturation")  # of random heads on the last tokens
 CURVES = ("batch_loss", "train_loss", "test_accuracy")
-SIZES = {"ViT": dict(steps=300, batch_size=128, record_every=30),
-         "BERT": dict(steps=240, batch_size=32, record_every=24)}  # fmt: skip
+SIZES = {
+    "ViT": dict(steps=300, batch_size=128, record_every=30),
+    "BERT": dict(steps=240, batch_size=32, record_every=24),
+}
 # Each optimizer from its parameters and one number: lr, or the cap of SPS.
 OPTIMIZERS = {
     "SGD": lambda weights, a: torch.optim.SGD(weights, lr=a),
@@ -52,8 +54,13 @@ OPTIMIZERS = {
 # Of the ViT: what an older search for Figure 6 had chosen; clipped SGD has SGD's. Of the BERT: what
 # `scripts/probe.py` chooses from.
 STEP_SIZES = {"SGD": 0.3, "clipped SGD": 0.3, "SNGD": 0.3, "SPS": 3.0, "Adam": 0.001}
-GRID = {"SGD": (0.03, 0.1, 0.3), "clipped SGD": (0.1, 0.3, 1.0), "SNGD": (0.03, 0.1, 0.3),
-        "SPS": (0.3, 1.0, 3.0), "Adam": (0.0003, 0.001, 0.003)}  # fmt: skip
+GRID = {
+    "SGD": (0.03, 0.1, 0.3),
+    "clipped SGD": (0.1, 0.3, 1.0),
+    "SNGD": (0.03, 0.1, 0.3),
+    "SPS": (0.3, 1.0, 3.0),
+    "Adam": (0.0003, 0.001, 0.003),
+}
 GRID_SEED, GRID_STEPS = 100, 144
 WIDER = 6.25  # initial weights of 1 / sqrt(64) in place of 0.02, which is for width 768
 
@@ -71,12 +78,19 @@ WIDER = 6.25  # initial weights of 1 / sqrt(64) in place of 0.02, which is for w
 # sequences), the share of the margin passes a half and goes to 1, and W's cosine with W_mm of the
 # last selection ends above 0.9.
 PREDICTED = {
-    "growth SNGD": (0.9, 1.1), "growth SPS": (0.9, 1.1), "growth Adam": (0.9, 1.1),
-    "growth SGD": (0.0, 0.5), "growth clipped SGD": (0.0, 0.5),
-    "SNGD saturates before SGD": (0.8, 1.0), "SPS saturates before SGD": (0.8, 1.0),
-    "one curve": (1.0, 1.5), "alignment": (-2.5, -1.5),
-    "kept": (0.95, 1.0), "margin": (0.5, 1.0), "cosine_end": (0.9, 1.0),
-}  # fmt: skip
+    "growth SNGD": (0.9, 1.1),
+    "growth SPS": (0.9, 1.1),
+    "growth Adam": (0.9, 1.1),
+    "growth SGD": (0.0, 0.5),
+    "growth clipped SGD": (0.0, 0.5),
+    "SNGD saturates before SGD": (0.8, 1.0),
+    "SPS saturates before SGD": (0.8, 1.0),
+    "one curve": (1.0, 1.5),
+    "alignment": (-2.5, -1.5),
+    "kept": (0.95, 1.0),
+    "margin": (0.5, 1.0),
+    "cosine_end": (0.9, 1.0),
+}
 
 
 @lru_cache(maxsize=2)
@@ -125,10 +139,15 @@ def train(model: str, optimizer: str, value: float, labels: str, seed: int, prob
     given, test = examples(model)
     made = network(model, seed)
     log = fit(
-        made, Shuffled(given, seed) if labels == "shuffled" else given, test,
-        lambda weights: OPTIMIZERS[optimizer](weights, value), seed=seed, eval_examples=200,
-        probe=probe, **SIZES[model] | sizes,
-    )  # fmt: skip
+        made,
+        Shuffled(given, seed) if labels == "shuffled" else given,
+        test,
+        lambda weights: OPTIMIZERS[optimizer](weights, value),
+        seed=seed,
+        eval_examples=200,
+        probe=probe,
+        **SIZES[model] | sizes,
+    )
     return made, log
 
 
@@ -160,17 +179,24 @@ def join(parts: dict, step_sizes: dict, grid: dict, provenance: dict, path) -> P
 
     A seed with a run of each optimizer is kept; what was not run is NaN.
     """
-    parts = {key: trace for key, trace in parts.items()
-             if all((key[0], each, *key[2:]) in parts for each in OPTIMIZERS)}  # fmt: skip
+    parts = {
+        key: trace
+        for key, trace in parts.items()
+        if all((key[0], each, *key[2:]) in parts for each in OPTIMIZERS)
+    }
     seeds = 1 + max(key[3] for key in parts)
     arrays = {}
     for model in MODELS:
         traces = {key[1:]: trace for key, trace in parts.items() if key[0] == model}
         first = next(iter(traces.values()))
-        tables = {key: {"heads": np.stack([trace[name] for name in SERIES], axis=-1),
-                        "curves": np.stack([trace.meta["curves"][name] for name in CURVES], -1),
-                        "random": np.array(trace.meta["random"])}
-                  for key, trace in traces.items()}  # fmt: skip
+        tables = {
+            key: {
+                "heads": np.stack([trace[name] for name in SERIES], axis=-1),
+                "curves": np.stack([trace.meta["curves"][name] for name in CURVES], -1),
+                "random": np.array(trace.meta["random"]),
+            }
+            for key, trace in traces.items()
+        }
         for name, shaped in next(iter(tables.values())).items():
             shape = (len(OPTIMIZERS), len(LABELS), seeds, *shaped.shape)
             whole = np.full(shape, np.nan, dtype=np.float32)
@@ -247,8 +273,10 @@ def alignment(study: Study, optimizer: str, labels: str = "true") -> float:
 
 def one_curve(study: Study, labels: str = "true") -> float:
     """Largest over smallest 1 - cosine_end among the optimizers, at the longest path all reach."""
-    lines = [[np.median(study(name, each, labels), axis=(0, 2)) for name in ("path", "cosine_end")]
-             for each in OPTIMIZERS]  # fmt: skip
+    lines = [
+        [np.median(study(name, each, labels), axis=(0, 2)) for name in ("path", "cosine_end")]
+        for each in OPTIMIZERS
+    ]
     reach = min(path[-1] for path, _ in lines)
     at = [1 - np.interp(reach, path, cosine) for path, cosine in lines]
     return max(at) / min(at)
@@ -256,13 +284,19 @@ def one_curve(study: Study, labels: str = "true") -> float:
 
 def found(study: Study, labels: str = "true") -> dict[str, list[float]]:
     """What was measured of each prediction: one number an optimizer, or one for all."""
-    end = {name: [float(np.nanmedian(study(name, each, labels)[:, at])) for each in OPTIMIZERS]
-           for name, at in (("kept", LATE), ("margin", -1), ("cosine_end", -1))}  # fmt: skip
+    end = {
+        name: [float(np.nanmedian(study(name, each, labels)[:, at])) for each in OPTIMIZERS]
+        for name, at in (("kept", LATE), ("margin", -1), ("cosine_end", -1))
+    }
     return {
-        **{f"growth {each}": [float(np.median(growth(study, each, labels)))]
-           for each in OPTIMIZERS},
-        **{f"{each} saturates before SGD": [before(study, each, "SGD", labels)]
-           for each in ("SNGD", "SPS")},
+        **{
+            f"growth {each}": [float(np.median(growth(study, each, labels)))] for each in OPTIMIZERS
+        },
+        **{
+            f"{each} saturates before SGD": [before(study, each, "SGD", labels)]
+            for each in ("SNGD", "SPS")
+        },
         "one curve": [one_curve(study, labels)],
-        "alignment": [alignment(study, each, labels) for each in OPTIMIZERS], **end,
-    }  # fmt: skip
+        "alignment": [alignment(study, each, labels) for each in OPTIMIZERS],
+        **end,
+    }

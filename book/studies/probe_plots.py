@@ -58,8 +58,10 @@ def plot_one_curve(studies):
     fig, axes = panel_axes(2)
     for axis, (model, study) in zip(axes, studies.items(), strict=True):
         for optimizer in OPTIMIZERS:
-            x, y = (np.median(of_heads(study, name, optimizer)[:, 1:], axis=0)
-                    for name in ("path", "cosine_end"))  # fmt: skip
+            x, y = (
+                np.median(of_heads(study, name, optimizer)[:, 1:], axis=0)
+                for name in ("path", "cosine_end")
+            )
             axis.plot(x, 1 - y, label=optimizer, **looks[optimizer])
         ends = np.array(axis.get_xlim())
         x = np.geomspace(max(ends[0], ends[1] / 100), ends[1], 50)
@@ -67,8 +69,13 @@ def plot_one_curve(studies):
         axis.plot(
             x, 1 - x / np.sqrt(1 + x**2), color=FAINT, linewidth=3, label="one layer", zorder=0
         )
-        axis.set(title=model, xscale="log", yscale="log", xlabel=NAMES["path"],
-                 ylabel=r"1 - cosine, last $W_{mm}$")  # fmt: skip
+        axis.set(
+            title=model,
+            xscale="log",
+            yscale="log",
+            xlabel=NAMES["path"],
+            ylabel=r"1 - cosine, last $W_{mm}$",
+        )
         plain(axis, (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10), (0.1, 0.2, 0.3, 0.5, 0.7, 1))
     shared_legend(fig, axes, handlelength=3.2)
     return fig
@@ -78,24 +85,40 @@ def plot_one_curve(studies):
 def plot_ends(studies, names=("margin", "cosine_span")):
     """At the last record, each head of each seed: true labels, shuffled ones, random heads."""
     fig, axes = panel_axes(2 * len(names))
-    kinds = (("true", "true labels", COLOURS["blue"], "o", -0.17),
-             ("shuffled", "shuffled labels", COLOURS["vermillion"], "s", 0.17))  # fmt: skip
+    kinds = (
+        ("true", "true labels", COLOURS["blue"], "o", -0.17),
+        ("shuffled", "shuffled labels", COLOURS["vermillion"], "s", 0.17),
+    )
     for axis, (name, model) in zip(axes, [(n, m) for n in names for m in studies], strict=True):
         study = studies[model]
-        axis.axhspan(*np.nanquantile(study.chance(name), [0.05, 0.95]), color=FAINT, alpha=0.3,
-                     linewidth=0, label="random heads, 90%")  # fmt: skip
+        axis.axhspan(
+            *np.nanquantile(study.chance(name), [0.05, 0.95]),
+            color=FAINT,
+            alpha=0.3,
+            linewidth=0,
+            label="random heads, 90%",
+        )
         for labels, words, colour, marker, shift in kinds:
             for k, optimizer in enumerate(OPTIMIZERS):
                 values = study(name, optimizer, labels)[:, -1].ravel()
                 if not len(values):  # not run
                     continue
                 place = k + shift + np.linspace(-0.1, 0.1, len(values))
-                axis.plot(place, values, marker, color=colour, markersize=2.5, alpha=0.6,
-                          label=words if k == 0 else None)  # fmt: skip
-                axis.plot([k + shift - 0.14, k + shift + 0.14], [np.nanmedian(values)] * 2,
-                          color=colour)  # fmt: skip
-        axis.set_xticks(range(len(OPTIMIZERS)),
-                        [each.replace(" ", "\n") for each in OPTIMIZERS], fontsize=9)  # fmt: skip
+                axis.plot(
+                    place,
+                    values,
+                    marker,
+                    color=colour,
+                    markersize=2.5,
+                    alpha=0.6,
+                    label=words if k == 0 else None,
+                )
+                axis.plot(
+                    [k + shift - 0.14, k + shift + 0.14], [np.nanmedian(values)] * 2, color=colour
+                )
+        axis.set_xticks(
+            range(len(OPTIMIZERS)), [each.replace(" ", "\n") for each in OPTIMIZERS], fontsize=9
+        )
         axis.set(title=model, ylabel=NAMES[name])
     shared_legend(fig, axes)
     return fig

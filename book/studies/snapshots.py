@@ -91,10 +91,11 @@ def attention_snapshots(
     for step, run in zip(chosen, runs, strict=True):
         if run.status != "completed":
             raise RangeError(
-                "steps", expected="steps that the run reaches",
+                "steps",
+                expected="steps that the run reaches",
                 got=f"{step}, and a run that stops before: {run.status}",
                 remedy="choose earlier steps",
-            )  # fmt: skip
+            )
     maps = [attention_map(data.X.double(), run.W, data.lengths) for run in runs]
     series = ("W_alignment_error", "W_norm", "opt_score")
     numbers = [np.array([getattr(run, name)[-1] for run in runs]) for name in series]

@@ -74,8 +74,10 @@ class Small(torch.nn.Module):
         self.embed, self.read = torch.nn.Linear(784 // tokens, 32), torch.nn.Linear(32, 10)
         self.place = torch.nn.Parameter(0.02 * torch.randn(tokens, 32))
         made = (32, 4, 64, 0.0)  # width, heads, hidden units, dropout
-        layers = (torch.nn.TransformerEncoderLayer(*made, batch_first=True, norm_first=True)
-                  for _ in range(2))  # fmt: skip
+        layers = (
+            torch.nn.TransformerEncoderLayer(*made, batch_first=True, norm_first=True)
+            for _ in range(2)
+        )
         self.layers = torch.nn.Sequential(*layers)
 
     def forward(self, X):
@@ -174,8 +176,13 @@ def accuracy_table(runs: pd.DataFrame) -> pd.DataFrame:
 def shortfall(runs: pd.DataFrame) -> pd.Series:
     """By how much the mean of each advised value is below the best of its model and optimizer."""
     table = accuracy_table(runs)
-    return pd.Series({row: table.loc[row].max() - table.loc[row, ADVICE[row[1]]]
-                      for row in table.index if row[1] in ADVICE})  # fmt: skip
+    return pd.Series(
+        {
+            row: table.loc[row].max() - table.loc[row, ADVICE[row[1]]]
+            for row in table.index
+            if row[1] in ADVICE
+        }
+    )
 
 
 def lead(runs: pd.DataFrame) -> float:

@@ -57,9 +57,12 @@ HUES = {
 def stroke(hue: str, dashes: str = "none") -> dict:
     """Attributes of a line, for `Picture.follow`."""
     return {
-        "fill": "none", "style": f"stroke:{HUES[hue]}", "stroke_width": 2.5,
-        "stroke_dasharray": dashes, "stroke_linejoin": "round",
-    }  # fmt: skip
+        "fill": "none",
+        "style": f"stroke:{HUES[hue]}",
+        "stroke_width": 2.5,
+        "stroke_dasharray": dashes,
+        "stroke_linejoin": "round",
+    }
 
 
 class Control(NamedTuple):

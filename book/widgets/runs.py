@@ -70,27 +70,34 @@ def run_table(traces) -> tuple[list, list, list[Trace]]:
     runs = [run for row in rows.values() for run in row.values()]
     if not runs or not all(isinstance(run, Trace) for run in runs):
         raise DtypeError(
-            "traces", expected="traces in a dict of dicts", got=type(traces).__name__,
+            "traces",
+            expected="traces in a dict of dicts",
+            got=type(traces).__name__,
             remedy="pass {rule: {step size: trace}}",
-        )  # fmt: skip
+        )
     columns = [list(row) for row in rows.values()]
     if any(column != columns[0] for column in columns):
         raise RangeError(
-            "traces", expected="the same step sizes for each rule", got=str(columns)[:60],
+            "traces",
+            expected="the same step sizes for each rule",
+            got=str(columns)[:60],
             remedy="run every rule with every step size",
-        )  # fmt: skip
+        )
     step = runs[0].step
     if any(run.status != "completed" or not np.array_equal(run.step, step) for run in runs):
         raise RangeError(
-            "traces", expected="completed runs with the same records",
+            "traces",
+            expected="completed runs with the same records",
             got=f"{sum(run.status != 'completed' for run in runs)} that stopped early",
             remedy="pass the same `record` to all, and leave out step sizes that diverge",
-        )  # fmt: skip
+        )
     if step[0] != 0 or len(step) < 3:
         raise RangeError(
-            "traces", expected="records of step 0 and two more", got=f"{len(step)} records",
+            "traces",
+            expected="records of step 0 and two more",
+            got=f"{len(step)} records",
             remedy="record step 0 and more of the run",
-        )  # fmt: skip
+        )
     return list(rows), columns[0], runs
 
 
@@ -184,9 +191,11 @@ def slider_normalisation(traces, *, label: str, name: str | None = None) -> str:
     ways, sizes, runs = run_table(traces)
     if len(ways) != 2 or any(np.ptp(run.u_norm) == 0 for run in runs):
         raise RangeError(
-            "traces", expected="two ways to normalise, with u trained", got=", ".join(ways)[:60],
+            "traces",
+            expected="two ways to normalise, with u trained",
+            got=", ".join(ways)[:60],
             remedy="train with train_u=True, normalise='separate' and 'shared'",
-        )  # fmt: skip
+        )
     step = runs[0].step
     moved = int(np.argmax(np.all([run.W_norm > 0 for run in runs], axis=0)))  # u moves first
     picked = np.unique(np.searchsorted(step, np.geomspace(max(step[moved], 1), step[-1], 25)))
@@ -203,8 +212,9 @@ def slider_normalisation(traces, *, label: str, name: str | None = None) -> str:
             _draw_series(picture, panel, mine, series, picked, look)
     texts = [
         _lead_said(ways, *(runs[k + row * len(sizes)] for row in (0, 1)), at)
-        for k in range(len(sizes)) for at in picked
-    ]  # fmt: skip
+        for k in range(len(sizes))
+        for at in picked
+    ]
     return picture.markup(label, texts, name=name)
 
 

@@ -70,9 +70,11 @@ def slider_start(svm: SVMSolution, traces, *, label: str, name: str | None = Non
     norms = [np.hypot(*path.T) for path in paths]
     if len(paths) < len(runs) or not np.allclose(norms, [r.W_norm for r in runs], rtol=1e-6):
         raise RangeError(
-            "traces", expected="runs on the data of `svm`, started in the plane of its rows",
-            got="W outside that plane", remedy="start at row_plane(svm, norm, degrees)",
-        )  # fmt: skip
+            "traces",
+            expected="runs on the data of `svm`, started in the plane of its rows",
+            got="W outside that plane",
+            remedy="start at row_plane(svm, norm, degrees)",
+        )
     reach = 2.2 * max(float(np.abs(path[0]).max()) for path in paths)
     plane = Panel((52, 34, 300, 240), (-reach * 1.25, reach * 1.25), (-reach, reach))
     _draw_plane(picture, plane, basis, paths, runs[0].step)
@@ -123,9 +125,11 @@ def _basis(svm) -> np.ndarray:
     gram = svm.rows.gram().numpy()
     if gram.shape != (2, 2) or np.linalg.matrix_rank(gram) < 2:
         raise RangeError(
-            "svm", expected="two independent rows", got=f"{len(gram)} rows",
+            "svm",
+            expected="two independent rows",
+            got=f"{len(gram)} rows",
             remedy="make_bad_start() gives such data",
-        )  # fmt: skip
+        )
     along = svm.dual.numpy() / svm.norm
     other = np.linalg.solve(gram, np.array([-along[1], along[0]]))  # no inner product with along
     return np.stack([along, other / math.sqrt(other @ gram @ other)])

@@ -63,9 +63,11 @@ def slider_support(tokens, opt: int, xs, ys, solutions, *, label: str, start=(0,
     tokens = np.asarray(tokens, dtype=float)
     if tokens.ndim != 2 or tokens.shape[1] != 2 or not 0 <= opt < len(tokens) - 1:
         raise RangeError(
-            "tokens", expected="tokens in the plane, the last of them not optimal",
-            got=f"shape {tokens.shape}, opt {opt}", remedy="put the token that moves last",
-        )  # fmt: skip
+            "tokens",
+            expected="tokens in the plane, the last of them not optimal",
+            got=f"shape {tokens.shape}, opt {opt}",
+            remedy="put the token that moves last",
+        )
     solutions = [_certified(each) for each in solutions]
     controls = [
         Control(f"token {len(tokens)}, across", [f"{x:g}" for x in xs], start[0]),
@@ -76,9 +78,11 @@ def slider_support(tokens, opt: int, xs, ys, solutions, *, label: str, start=(0,
     reach = 1.25 * np.abs(np.concatenate([tokens[:-1], moved])).max()
     if not 0 < reach < _FAR:
         raise RangeError(
-            "tokens, xs and ys", expected=f"numbers below {_FAR:g} in size, not all zero",
-            got=f"{reach / 1.25:g}", remedy="scale the tokens, or drop what is not finite",
-        )  # fmt: skip
+            "tokens, xs and ys",
+            expected=f"numbers below {_FAR:g} in size, not all zero",
+            got=f"{reach / 1.25:g}",
+            remedy="scale the tokens, or drop what is not finite",
+        )
     plane = Panel((30, 12, 360, 320), (-reach * 1.125, reach * 1.125), (-reach, reach))
     every = 10 ** max(0, math.ceil(math.log10(reach / _MOST_TICKS)))
     last = math.floor(reach / every)
@@ -96,9 +100,11 @@ def _certified(given):
         return given
     if not isinstance(given, SVMSolution) or not given.is_optimal():
         raise DtypeError(
-            "solutions", expected="certified solutions, or InfeasibleError where there is none",
-            got=type(given).__name__, remedy="pass what solve_w_svm returns or raises",
-        )  # fmt: skip
+            "solutions",
+            expected="certified solutions, or InfeasibleError where there is none",
+            got=type(given).__name__,
+            remedy="pass what solve_w_svm returns or raises",
+        )
     return given
 
 

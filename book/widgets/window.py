@@ -53,9 +53,11 @@ def slider_window(
     windows, begins, lengths = windows_of(step)
     if len(lengths) < 2 or len(begins) < 2:
         raise RangeError(
-            "step", expected="more than a decade", got=f"steps {step[0]:g} to {step[-1]:g}",
+            "step",
+            expected="more than a decade",
+            got=f"steps {step[0]:g} to {step[-1]:g}",
             remedy="pass a longer run",
-        )  # fmt: skip
+        )
     fits = [fit_rate(step, value, window=window) for window in windows]
     controls = [
         Control("window begins at step", [f"{begin}" for begin in begins], 0),
@@ -69,8 +71,10 @@ def slider_window(
     picture.follow(
         "path", "d", boxes, (0, 1), style=f"fill:{HUES['vermillion']}", fill_opacity=0.18
     )
-    picture.add(f'<polyline points="{panel.line(step, value)}" fill="none" stroke="currentColor" '
-                'stroke-width="2"/>')  # fmt: skip
+    picture.add(
+        f'<polyline points="{panel.line(step, value)}" fill="none" stroke="currentColor" '
+        'stroke-width="2"/>'
+    )
     lines = [_fitted(panel, step, value, *each) for each in zip(windows, fits, strict=True)]
     picture.follow("polyline", "points", lines, (0, 1), **stroke("vermillion", dashes="7 4"))
     texts = [_fit_said(window, fit) for window, fit in zip(windows, fits, strict=True)]

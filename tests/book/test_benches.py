@@ -66,8 +66,15 @@ def test_the_command_writes_what_it_prints(tmp_path, monkeypatch, capsys):
     assert path.read_text() == "{}", "a file of another kind must stay as it was"
 
 
-GOOD = {"group": "a", "name": "b", "value": 1.0, "target": 2, "at_least": True, "unit": "",
-        "facts": {}}  # fmt: skip
+GOOD = {
+    "group": "a",
+    "name": "b",
+    "value": 1.0,
+    "target": 2,
+    "at_least": True,
+    "unit": "",
+    "facts": {},
+}
 
 
 def whole(**changes) -> dict:
@@ -75,11 +82,24 @@ def whole(**changes) -> dict:
     return {"kind": "bench", "format": 1, "groups": {"a": {"provenance": {}, "rows": [row]}}}
 
 
-HEADS = [{"kind": "sweep"}, {"format": 2}, {"groups": []}, {"groups": {"a": {"rows": []}}},
-         {"groups": {"a": {"provenance": {}}}}]  # fmt: skip
-CHANGES = [{"value": float("nan")}, {"value": "1"}, {"value": None}, {"value": True},
-           {"target": float("inf")}, {"at_least": 1}, {"group": "b"}, {"more": 1},
-           {"facts": []}]  # fmt: skip
+HEADS = [
+    {"kind": "sweep"},
+    {"format": 2},
+    {"groups": []},
+    {"groups": {"a": {"rows": []}}},
+    {"groups": {"a": {"provenance": {}}}},
+]
+CHANGES = [
+    {"value": float("nan")},
+    {"value": "1"},
+    {"value": None},
+    {"value": True},
+    {"target": float("inf")},
+    {"at_least": 1},
+    {"group": "b"},
+    {"more": 1},
+    {"facts": []},
+]
 WRONG = ["", "[1", "[]", "[" * 10**5, *(json.dumps(whole() | head) for head in HEADS)]
 WRONG += [json.dumps(whole(**change)) for change in CHANGES]
 

@@ -24,8 +24,13 @@ def clone_with_origin(folder, origin):
 
 
 ADDRESS = "https://github.com/someone/a-book"
-OURS = [ADDRESS, f"{ADDRESS}.git", "https://name:secret@github.com/someone/a-book.git",
-        "git@github.com:someone/a-book.git", "ssh://git@github.com/someone/a-book.git"]  # fmt: skip
+OURS = [
+    ADDRESS,
+    f"{ADDRESS}.git",
+    "https://name:secret@github.com/someone/a-book.git",
+    "git@github.com:someone/a-book.git",
+    "ssh://git@github.com/someone/a-book.git",
+]
 OTHERS = ["/some/folder", "https://git.example.org/someone/a-book.git"]
 
 

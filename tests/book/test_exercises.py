@@ -22,13 +22,16 @@ def one(value, **options):
     return Exercise("ex-one", value, SECTION, **options)
 
 
-@pytest.mark.parametrize(("value", "right", "wrong"), [
-    (2.0, [2, 2.019, np.float32(1.99), torch.tensor(2.0)], [2.03, -2.0, math.nan, math.inf]),
-    (0.0, [0, 0.009, -0.009], [0.02]),
-    (3, [3, 3.0, np.int64(3), torch.tensor(3)], [3.001, 4]),
-    (True, [True, np.bool_(True)], [False]),
-    ([1.0, -4.0], [(1, -4.01), np.array([1, -4]), torch.tensor([1.0, -4.0])], [[-4, 1]]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "right", "wrong"),
+    [
+        (2.0, [2, 2.019, np.float32(1.99), torch.tensor(2.0)], [2.03, -2.0, math.nan, math.inf]),
+        (0.0, [0, 0.009, -0.009], [0.02]),
+        (3, [3, 3.0, np.int64(3), torch.tensor(3)], [3.001, 4]),
+        (True, [True, np.bool_(True)], [False]),
+        ([1.0, -4.0], [(1, -4.01), np.array([1, -4]), torch.tensor([1.0, -4.0])], [[-4, 1]]),
+    ],
+)
 def test_right_and_wrong_answers(value, right, wrong):
     for answer in right:
         assert one(value).check(answer) and repr(one(value).check(answer)) == "right"
@@ -43,11 +46,19 @@ def test_a_word_is_one_of_several():
     assert "one of 'sgd', 'sngd' is expected; this is int" in repr(asked.check(3))
 
 
-@pytest.mark.parametrize(("value", "answer", "kind"), [
-    (2.0, "two", "a number, right to 1.0%"), (2.0, [2.0], "a number"), (2.0, None, "a number"),
-    (2.0, True, "a number"), (3, "3", "a whole number"), (True, 1, "True or False"),
-    ([1.0, 2.0], [1.0], "2 numbers, in a list"), ([1.0, 2.0], 1.0, "2 numbers"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "answer", "kind"),
+    [
+        (2.0, "two", "a number, right to 1.0%"),
+        (2.0, [2.0], "a number"),
+        (2.0, None, "a number"),
+        (2.0, True, "a number"),
+        (3, "3", "a whole number"),
+        (True, 1, "True or False"),
+        ([1.0, 2.0], [1.0], "2 numbers, in a list"),
+        ([1.0, 2.0], 1.0, "2 numbers"),
+    ],
+)
 def test_another_kind_of_answer_is_told_what_is_expected(value, answer, kind):
     said = one(value).check(answer)
     assert not said and repr(said).startswith(kind) and "is expected" in repr(said)
@@ -85,9 +96,12 @@ def test_the_notebook_without_solutions_has_all_the_rest(page):
 
 
 def test_what_stands_beside_a_solution_in_its_cell_stays():
-    cells = ["before\n\n````{solution} ex-a\ninside\n````\n\nbehind",
-             "last\n\n```{solution-start} ex-b\n:label: sol-b\n```\n\ninside", "inside = 1",
-             "inside\n\n```{solution-end}\n```\n\nbehind"]  # fmt: skip
+    cells = [
+        "before\n\n````{solution} ex-a\ninside\n````\n\nbehind",
+        "last\n\n```{solution-start} ex-b\n:label: sol-b\n```\n\ninside",
+        "inside = 1",
+        "inside\n\n```{solution-end}\n```\n\nbehind",
+    ]
     make = nbformat.v4
     kinds = [
         make.new_markdown_cell,

@@ -61,8 +61,9 @@ def by_npm(tmp_path, monkeypatch) -> Path:
         member.size = 5
         archive.addfile(member, io.BytesIO(b"hello"))
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\nfor last; do :; done\n'
-                       f'cp {path} "$last"\n')  # fmt: skip
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\nfor last; do :; done\ncp {path} "$last"\n'
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent) + os.pathsep + os.environ["PATH"])
     recorded(monkeypatch, path.read_bytes(), npm=True)

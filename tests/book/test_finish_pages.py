@@ -40,11 +40,21 @@ def test_every_mend_is_made_once():
     assert min(counts[pattern] for pattern, _ in EDITS) >= 1
     assert [pattern for pattern, text in EDITS if re.sub(pattern, text, better) != better] == []
     found = {
-        '<summary aria-label="': 1, 'role="complementary"': 1, "<td></td><th>step</th>": 1,
-        'class="head"': 0, "<summary>Show": 1, 'aria-label="Search"': 1, 'id="proof-content"': 0,
-        'id="proof-of-lemma"': 1, 'id="search-input"': 1, "prefers-color-scheme": 1,
-        "<script defer": 5, '<script type="module">': 1, "fontawesome": 0, "preload": 0,
-    }  # fmt: skip
+        '<summary aria-label="': 1,
+        'role="complementary"': 1,
+        "<td></td><th>step</th>": 1,
+        'class="head"': 0,
+        "<summary>Show": 1,
+        'aria-label="Search"': 1,
+        'id="proof-content"': 0,
+        'id="proof-of-lemma"': 1,
+        'id="search-input"': 1,
+        "prefers-color-scheme": 1,
+        "<script defer": 5,
+        '<script type="module">': 1,
+        "fontawesome": 0,
+        "preload": 0,
+    }
     assert {text: better.count(text) for text in found} == found
     assert better.index("language_data.js") < better.index("search.js")
 

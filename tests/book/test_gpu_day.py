@@ -23,8 +23,9 @@ class Day:
 
     def __init__(self, path, **jobs) -> None:
         self.path, self.asked = path, []
-        self.jobs = {name: lambda n=name, rows=rows: self.begin(n, rows)
-                     for name, rows in jobs.items()}  # fmt: skip
+        self.jobs = {
+            name: lambda n=name, rows=rows: self.begin(n, rows) for name, rows in jobs.items()
+        }
 
     def begin(self, name, rows):
         self.asked.append(name)

@@ -70,7 +70,7 @@ def rain(*checks):
         ([WIDE], {}, "vacuous here"),
         ([WIDE, GOOD], {}, "holds"),
     ],
-)  # fmt: skip
+)
 def test_checks_decide_the_verdict(checks, options, verdict):
     assert judge(checks, **options).verdict == verdict
 
@@ -89,10 +89,13 @@ def test_checks_decide_the_verdict(checks, options, verdict):
         ([Check("ratio", 1.0486, 1.05, ">=")], {}, "ratio: 1.049 >= 1.05"),
         ([Check("ratio", 1.0500001, 1.05)], {}, "ratio: 1.0500001 <= 1.05"),
         ([Check("ratio", 1.05, 1.05)], {}, "ratio: 1.05 <= 1.05"),
-        ([Check("ratio", 1 + 1e-12, 1.0, rounding=1e-11)], {},
-         "ratio: 1.000000000001 <= 1 (rounding 1e-11)"),
+        (
+            [Check("ratio", 1 + 1e-12, 1.0, rounding=1e-11)],
+            {},
+            "ratio: 1.000000000001 <= 1 (rounding 1e-11)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_number_is_the_one_that_decides(checks, options, number):
     assert judge(checks, **options).number == number
 

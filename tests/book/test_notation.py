@@ -137,13 +137,25 @@ def test_the_two_kappas_of_momentum_are_refused(notation):
 
 
 FOUND = {
-    "W_{mm}": ["w-mm"], r"\Xi = 1/\|W_{mm}\|": ["xi", "w-mm"], r"\gamma_{it}": ["gamma-token"],
-    r"\varphi_{i, \tau}": ["phi-token"], r"W_0^\perp": ["w-0-perp"], r"\bar W_{mm}": ["w-mm-bar"],
-    r"L - L^*": ["loss", "loss-infimum"], r"u^\top x_{i,1}": ["u", "x-query"],
-}  # fmt: skip
+    "W_{mm}": ["w-mm"],
+    r"\Xi = 1/\|W_{mm}\|": ["xi", "w-mm"],
+    r"\gamma_{it}": ["gamma-token"],
+    r"\varphi_{i, \tau}": ["phi-token"],
+    r"W_0^\perp": ["w-0-perp"],
+    r"\bar W_{mm}": ["w-mm-bar"],
+    r"L - L^*": ["loss", "loss-infimum"],
+    r"u^\top x_{i,1}": ["u", "x-query"],
+}
 # Other symbols that only begin, or sound, like one of the table.
-OTHERS = ["W_7", "W'", r"\bar W", r"\etaz", r"\text{the tuna}", "M_{W}",
-          r"\begin{pmatrix}1\end{pmatrix}"]  # fmt: skip
+OTHERS = [
+    "W_7",
+    "W'",
+    r"\bar W",
+    r"\etaz",
+    r"\text{the tuna}",
+    "M_{W}",
+    r"\begin{pmatrix}1\end{pmatrix}",
+]
 
 
 @pytest.mark.parametrize("formula", [*FOUND, *OTHERS])

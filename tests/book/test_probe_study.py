@@ -17,13 +17,23 @@ def layer(optimizer: str, late: float = 1.0) -> HeadTrace:
     path = np.stack([SPEEDS[optimizer] * steps] * 2, axis=1)
     ones = np.ones_like(path)
     series = dict.fromkeys(SERIES, ones) | {
-        "path": path, "norm": np.hypot(1, path), "saturation": path / (1 + path),
-        "cosine_end": late * path / np.hypot(1, path), "margin": path / (1 + path),
-    }  # fmt: skip
+        "path": path,
+        "norm": np.hypot(1, path),
+        "saturation": path / (1 + path),
+        "cosine_end": late * path / np.hypot(1, path),
+        "margin": path / (1 + path),
+    }
     curves = {name: [1.0] * len(STEP) for name in study.CURVES}
     meta = {"curves": curves, "random": [[0.1, 0.1, 0.2, 0.5]] * 2}
-    return HeadTrace(STEP, np.zeros(2, int), np.arange(2), np.zeros(2, int), series,
-                     np.zeros((len(STEP), 2, 3), int), meta)  # fmt: skip
+    return HeadTrace(
+        STEP,
+        np.zeros(2, int),
+        np.arange(2),
+        np.zeros(2, int),
+        series,
+        np.zeros((len(STEP), 2, 3), int),
+        meta,
+    )
 
 
 @pytest.fixture

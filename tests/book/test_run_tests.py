@@ -49,9 +49,10 @@ def test_a_profile_replaces_what_the_caller_had_set(monkeypatch):
     assert "--doctest-modules" in arguments[0]
     seen = []
     monkeypatch.setattr(
-        run_tests.subprocess, "run",
+        run_tests.subprocess,
+        "run",
         lambda command, cwd, env: seen.append(env) or subprocess.CompletedProcess(command, 0),
-    )  # fmt: skip
+    )
     run_tests.main(PARTS)
     factors = [{k: v for k, v in env.items() if k in FACTORS} for env in seen]
     assert factors[1]["MKL_CBWR"] == "AVX2" and factors[2] == environment(SECOND)

@@ -256,9 +256,10 @@ def test_support_tokens_are_named_from_the_certified_solution():
 
 def test_the_band_is_as_wide_as_the_margin():
     (slot,) = [
-        s for s in data_of(KINDS["support"]())["slots"]
+        s
+        for s in data_of(KINDS["support"]())["slots"]
         if any(v.count(" ") == 3 for v in s["values"]) and not s["values"][0].startswith(("M", "t"))
-    ]  # fmt: skip
+    ]
     reach = 1.25 * 1.5
     for given, points in zip(SOLVED, slot["values"], strict=True):
         if isinstance(given, InfeasibleError):
@@ -342,11 +343,12 @@ def other_runs(**options):
         (lambda: row_plane(SVM, 1.0, "east"), DtypeError),
         (lambda: slider_support(TOKENS, 3, PLACES, PLACES, SOLVED, label="x"), RangeError),
         (lambda: slider_support([1.0], 0, PLACES, PLACES, SOLVED, label="x"), RangeError),
-        (lambda: slider_support(TOKENS, 1, PLACES, PLACES, SOLVED[1:], label="x"),
-         ShapeError),
+        (lambda: slider_support(TOKENS, 1, PLACES, PLACES, SOLVED[1:], label="x"), ShapeError),
         (lambda: slider_support(TOKENS, 1, PLACES, PLACES, [1] * 9, label="x"), DtypeError),
-        (lambda: slider_support(TOKENS, 1, PLACES, PLACES, SOLVED, start=(3, 0), label="x"),
-         RangeError),
+        (
+            lambda: slider_support(TOKENS, 1, PLACES, PLACES, SOLVED, start=(3, 0), label="x"),
+            RangeError,
+        ),
         (lambda: slider_html("one", "x"), DtypeError),
         (lambda: slider_html(["one"], "x"), RangeError),
         (lambda: frames(captions=["a"]), RangeError),
@@ -358,7 +360,7 @@ def other_runs(**options):
         (lambda: Picture([Control("two", ["a", "b"])], (9, 9)).follow("g", "r", [1]), ShapeError),
         (lambda: Picture([Control("two", ["a", "b"])], (9, 9)).markup("x", ["a"]), ShapeError),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_named(call, error):
     with pytest.raises(error) as caught:
         call()

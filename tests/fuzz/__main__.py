@@ -31,8 +31,12 @@ def main() -> int:
         prog="python -m tests.fuzz", description=__doc__.split("\n")[0]
     )
     parser.add_argument("names", nargs="*", help="words of the names, files or writers to attack")
-    parser.add_argument("--parts", nargs="+", default=["arguments", "flips", "kills"],
-                        choices=["arguments", "flips", "kills"])  # fmt: skip
+    parser.add_argument(
+        "--parts",
+        nargs="+",
+        default=["arguments", "flips", "kills"],
+        choices=["arguments", "flips", "kills"],
+    )
     parser.add_argument("--kinds", type=int, help="kinds of junk an argument (default: all)")
     parser.add_argument("--flips", type=int, default=1000, help="damages a kind of file")
     parser.add_argument("--kills", type=int, default=100, help="kills a writer")

@@ -44,8 +44,12 @@ from tools.files import ROOT
 from .arguments import SECONDS, Hang, stop, where
 from .damage import damages
 
-GRID = {"data": {"model": "example1", "n": 4, "T": 3, "d": 20, "seed": [0, 1]},
-        "rule": "NGD(0.1)", "steps": 50, "record": [1, 50]}  # fmt: skip
+GRID = {
+    "data": {"model": "example1", "n": 4, "T": 3, "d": 20, "seed": [0, 1]},
+    "rule": "NGD(0.1)",
+    "steps": 50,
+    "record": [1, 50],
+}
 
 
 @dataclass(frozen=True)
@@ -187,15 +191,19 @@ def digest_of(value):
     if isinstance(value, np.ndarray):
         return (value.dtype.str, value.shape, value.tobytes())
     if isinstance(value, pd.DataFrame):
-        return [(name, str(column.dtype), repr(column.tolist()))
-                for name, column in value.items() if name != "seconds"]  # fmt: skip
+        return [
+            (name, str(column.dtype), repr(column.tolist()))
+            for name, column in value.items()
+            if name != "seconds"
+        ]
     if isinstance(value, dict):
         return {key: digest_of(held) for key, held in value.items() if key != "date"}
     if isinstance(value, list | tuple):
         return [digest_of(held) for held in value]
     if hasattr(value, "__dict__"):
-        return {key: digest_of(held) for key, held in vars(value).items()
-                if not key.startswith("_")}  # fmt: skip
+        return {
+            key: digest_of(held) for key, held in vars(value).items() if not key.startswith("_")
+        }
     return repr(value)
 
 
@@ -221,40 +229,90 @@ def recorded(file: str, other: str) -> Format:
 
 
 FORMATS = [
-    Format("data", "d.npz", lambda here, seed: ragged(seed).save(here / "d.npz"),
-           lambda here: digest_of(Dataset.load(here / "d.npz"))),
-    Format("trace", "t.npz", lambda here, seed: short_run(None, seed).save(here / "t.npz"),
-           lambda here: digest_of(Trace.load(here / "t.npz"))),
-    Format("solution", "s.npz",
-           lambda here, seed: solve_w_svm(ragged(2 * seed)).save(here / "s.npz"),
-           lambda here: digest_of(SVMSolution.load(here / "s.npz"))),
-    Format("joint trace", "t.npz",
-           lambda here, seed: train(make_dm(n=3, d=60, seed=seed), NGD(0.1), 9,
-                                    train_u=True).save(here / "t.npz"),
-           lambda here: digest_of(Trace.load(here / "t.npz"))),
-    Format("checkpoint", "c.npz", lambda here, seed: short_run(here / "c.npz", seed),
-           lambda here: digest_of(short_run(here / "c.npz")), bound=True),
-    Format("network checkpoint", "c.npz", lambda here, seed: short_fit(here / "c.npz", seed=seed),
-           lambda here: digest_of(short_fit(here / "c.npz")), bound=True),
-    Format("experiment", "fig3.npz", lambda here, seed: small_fig3(seed).save(here / "fig3.npz"),
-           lambda here: digest_of(experiments.load("fig3", here))),
-    *(recorded(f"{name}.{suffix}", other)
-      for name, other, suffix in (("fig6", "fig7", "json"), ("fig10", "fig6", "json"),
-                                  ("heads", "fig6", "json"), ("exponents", "ranks", "parquet"),
-                                  ("ranks", "exponents", "parquet"))),
-    Format("sweep table", "s/table.parquet",
-           lambda here, seed: sweep(grid_of(seed), out=here / "s"),
-           lambda here: digest_of(sweep(GRID, out=here / "s")), bound=True),
-    Format("sweep part", "s/parts/000000.parquet", part_of_a_sweep,
-           lambda here: digest_of(sweep(GRID, out=here / "s")), bound=True),
-    Format("sweep grid", "s/grid.json", lambda here, seed: sweep(grid_of(seed), out=here / "s"),
-           lambda here: digest_of(sweep(GRID, out=here / "s")), bound=True),
+    Format(
+        "data",
+        "d.npz",
+        lambda here, seed: ragged(seed).save(here / "d.npz"),
+        lambda here: digest_of(Dataset.load(here / "d.npz")),
+    ),
+    Format(
+        "trace",
+        "t.npz",
+        lambda here, seed: short_run(None, seed).save(here / "t.npz"),
+        lambda here: digest_of(Trace.load(here / "t.npz")),
+    ),
+    Format(
+        "solution",
+        "s.npz",
+        lambda here, seed: solve_w_svm(ragged(2 * seed)).save(here / "s.npz"),
+        lambda here: digest_of(SVMSolution.load(here / "s.npz")),
+    ),
+    Format(
+        "joint trace",
+        "t.npz",
+        lambda here, seed: train(make_dm(n=3, d=60, seed=seed), NGD(0.1), 9, train_u=True).save(
+            here / "t.npz"
+        ),
+        lambda here: digest_of(Trace.load(here / "t.npz")),
+    ),
+    Format(
+        "checkpoint",
+        "c.npz",
+        lambda here, seed: short_run(here / "c.npz", seed),
+        lambda here: digest_of(short_run(here / "c.npz")),
+        bound=True,
+    ),
+    Format(
+        "network checkpoint",
+        "c.npz",
+        lambda here, seed: short_fit(here / "c.npz", seed=seed),
+        lambda here: digest_of(short_fit(here / "c.npz")),
+        bound=True,
+    ),
+    Format(
+        "experiment",
+        "fig3.npz",
+        lambda here, seed: small_fig3(seed).save(here / "fig3.npz"),
+        lambda here: digest_of(experiments.load("fig3", here)),
+    ),
+    *(
+        recorded(f"{name}.{suffix}", other)
+        for name, other, suffix in (
+            ("fig6", "fig7", "json"),
+            ("fig10", "fig6", "json"),
+            ("heads", "fig6", "json"),
+            ("exponents", "ranks", "parquet"),
+            ("ranks", "exponents", "parquet"),
+        )
+    ),
+    Format(
+        "sweep table",
+        "s/table.parquet",
+        lambda here, seed: sweep(grid_of(seed), out=here / "s"),
+        lambda here: digest_of(sweep(GRID, out=here / "s")),
+        bound=True,
+    ),
+    Format(
+        "sweep part",
+        "s/parts/000000.parquet",
+        part_of_a_sweep,
+        lambda here: digest_of(sweep(GRID, out=here / "s")),
+        bound=True,
+    ),
+    Format(
+        "sweep grid",
+        "s/grid.json",
+        lambda here, seed: sweep(grid_of(seed), out=here / "s"),
+        lambda here: digest_of(sweep(GRID, out=here / "s")),
+        bound=True,
+    ),
     Format("part of heads", "heads.partial.json", part_of_heads, table_of_heads, bound=True),
     Format("table of heads", "heads.json", table_of_heads, table_of_heads, bound=True),
     Format("log of a figure", f"points.part/{LOG}", log_of_a_figure, figure, bound=True),
-    Format("settings of a figure", "points.part/settings.json", log_of_a_figure, figure,
-           bound=True),
-]  # fmt: skip
+    Format(
+        "settings of a figure", "points.part/settings.json", log_of_a_figure, figure, bound=True
+    ),
+]
 
 
 def flip(form: Format, count: int, generator: random.Random) -> tuple[Counter, list[str]]:

@@ -73,9 +73,17 @@ def measure_heads(folder: Path):
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     writer.__name__: writer
-    for writer in (save_data, save_trace, keep_checkpoint, keep_network_checkpoint,
-                   save_experiment, measure_heads, run_sweep, run_sweep_on_two)
-}  # fmt: skip
+    for writer in (
+        save_data,
+        save_trace,
+        keep_checkpoint,
+        keep_network_checkpoint,
+        save_experiment,
+        measure_heads,
+        run_sweep,
+        run_sweep_on_two,
+    )
+}
 
 
 def kill(name: str, kills: int, generator: random.Random) -> tuple[Counter, list[str]]:
@@ -110,8 +118,9 @@ def _files(folder: Path) -> set[str]:
 def _killed(name: str, here: Path, seconds: float) -> bool:
     """Run a writer in its own process group and kill the group; whether it had ended by then."""
     command = [sys.executable, "-m", "tests.fuzz.kills", name, str(here)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          start_new_session=True) as process:  # fmt: skip
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
         process.stdout.read(1)  # imports are done
         time.sleep(seconds)
         ended = process.poll() is not None

@@ -45,9 +45,15 @@ class Page:
 
     def open(self, page: Path, width: int = 390, height: int = 844) -> None:
         """Load a file and wait until it is complete; a narrow window is a phone's."""
-        self.send("Emulation.setDeviceMetricsOverride", {
-            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600,
-        })  # fmt: skip
+        self.send(
+            "Emulation.setDeviceMetricsOverride",
+            {
+                "width": width,
+                "height": height,
+                "deviceScaleFactor": 1,
+                "mobile": width < 600,
+            },
+        )
         self.paper(False)
         self.tab.goto(self.address_of(page))
 

@@ -64,8 +64,10 @@ def rule_of(name, *arguments):
 def setup_of(name):
     """A set-up as json holds it."""
     data, rule, others = SETUPS[name]
-    plain = {key: value if isinstance(value, bool | list) else value.tolist()
-             for key, value in others.items()}  # fmt: skip
+    plain = {
+        key: value if isinstance(value, bool | list) else value.tolist()
+        for key, value in others.items()
+    }
     plain["joint"] = plain.pop("train_u", False)
     tokens = {"X": data.X.tolist(), "y": data.y.tolist(), "u": data.u.tolist()}
     return tokens | plain | {"rule": rule[0]} | rule_of(*rule)[1]

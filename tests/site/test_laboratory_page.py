@@ -69,8 +69,10 @@ class Lab:
         box = (
             f"document.querySelector('g.drag[data-name=\"{token}\"] .hit').getBoundingClientRect()"
         )
-        self.browser.evaluate("document.querySelector('[data-lab=plane]').scrollIntoView("
-                              "{block: 'center', behavior: 'instant'})")  # fmt: skip
+        self.browser.evaluate(
+            "document.querySelector('[data-lab=plane]').scrollIntoView("
+            "{block: 'center', behavior: 'instant'})"
+        )
         return self.browser.evaluate(f"(r => [r.left + r.width / 2, r.top + r.height / 2])({box})")
 
     @property
@@ -107,8 +109,9 @@ def test_a_preset_opens_by_its_name_and_its_lines_reproduce_it(browser, name):
     check_against_train(lab)
     said = lab.ask("said")
     assert [word in said for word in ("locked", "its optimal one")] == [
-        name in LOCKED, name != "score-trap"
-    ]  # fmt: skip
+        name in LOCKED,
+        name != "score-trap",
+    ]
     assert LOCKED.get(name, "") in said
     assert ("touch without support" in said) == (name == "degenerate")
 

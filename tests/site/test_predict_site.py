@@ -17,9 +17,11 @@ NUMBER = "one_gd_factor"
 PAGE = SITE / f"book/paper/{CHAPTER}.html"
 SCORE = SITE / "book/routes.html"
 QUIZZES = [
-    line for source in notebook_sources() for line in source.read_text(encoding="utf8").splitlines()
+    line
+    for source in notebook_sources()
+    for line in source.read_text(encoding="utf8").splitlines()
     if line.startswith("```{predict}")
-]  # fmt: skip
+]
 PHONE, DESK = 390, 1200  # pixels wide
 pytestmark = pytest.mark.site
 

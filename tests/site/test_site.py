@@ -18,10 +18,18 @@ REMOTE_IN_CSS = re.compile(r"""(?:url\(\s*['"]?|@import\s+['"])(?:https?:)?//"""
 REMOTE_IN_SCRIPT = re.compile(r"https?://(?!www\.w3\.org/)", re.IGNORECASE)  # w3.org: SVG's name
 # Links of a page to files that the browser loads by itself, by tag.
 LOADED = {
-    "script": ["src"], "img": ["src", "srcset"], "iframe": ["src"], "source": ["src", "srcset"],
-    "audio": ["src"], "video": ["src", "poster"], "embed": ["src"], "object": ["data"],
-    "track": ["src"], "image": ["href", "xlink:href"], "use": ["href", "xlink:href"],
-}  # fmt: skip
+    "script": ["src"],
+    "img": ["src", "srcset"],
+    "iframe": ["src"],
+    "source": ["src", "srcset"],
+    "audio": ["src"],
+    "video": ["src", "poster"],
+    "embed": ["src"],
+    "object": ["data"],
+    "track": ["src"],
+    "image": ["href", "xlink:href"],
+    "use": ["href", "xlink:href"],
+}
 NOT_LOADED_RELATIONS = {"canonical", "next", "prev", "search", "index", "author", "license", "up"}
 ELSEWHERE = {"http", "https", "mailto"}  # `make links` asks whether those live
 
@@ -167,8 +175,14 @@ def test_a_remote_asset_would_be_noticed(markup):
 
 
 WHOLE = ["b.html", "b.html#there", "#here", "folder/", "https://arxiv.org/abs/2402.05738"]
-BROKEN = ["c.html", "b.html#here", "#there", "file:///etc/hostname", "javascript:void(0)",
-          "../outside.html"]  # fmt: skip  # there on this machine, and on no reader's
+BROKEN = [
+    "c.html",
+    "b.html#here",
+    "#there",
+    "file:///etc/hostname",
+    "javascript:void(0)",
+    "../outside.html",
+]  # there on this machine, and on no reader's
 
 
 @pytest.mark.parametrize("link", WHOLE + BROKEN)

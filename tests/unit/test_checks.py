@@ -27,12 +27,20 @@ def test_holds_exactly_when_the_slack_is_not_negative(value, bound, sense):
 @pytest.mark.parametrize(
     ("sides", "slack"),
     [
-        ((1.0, 4.0), 0.75), ((4.0, 1.0, ">="), 0.75), ((4.0, 1.0), -3.0), ((0.0, 2.0), 1.0),
-        ((0.0, 0.0), 0.0), ((-2.0, -2.0), 0.0), ((-1.0, 0.0), math.inf),  # no relative room
-        ((0.0, -1.0), -math.inf), ((-3.0, 2.0), math.inf),
-        ((1.0, math.inf), 1.0), ((math.inf, math.inf), 0.0), ((math.inf, 1.0), -math.inf),
+        ((1.0, 4.0), 0.75),
+        ((4.0, 1.0, ">="), 0.75),
+        ((4.0, 1.0), -3.0),
+        ((0.0, 2.0), 1.0),
+        ((0.0, 0.0), 0.0),
+        ((-2.0, -2.0), 0.0),
+        ((-1.0, 0.0), math.inf),  # no relative room
+        ((0.0, -1.0), -math.inf),
+        ((-3.0, 2.0), math.inf),
+        ((1.0, math.inf), 1.0),
+        ((math.inf, math.inf), 0.0),
+        ((math.inf, 1.0), -math.inf),
     ],
-)  # fmt: skip
+)
 def test_slack_is_relative_room(sides, slack):
     assert Check("s", *sides).slack == slack
     assert Check("s", *sides).holds == (slack >= 0)
@@ -160,15 +168,18 @@ STEPS = {"step": [1, 10], "values": [1.0, 2.0], "bounds": 4.0}
         for error, names, values in (
             (DtypeError, ["statement", "source", "reason"], [None, 3, b"x", ["a"]]),
             (DtypeError, ["applicable", "vacuous"], ["yes", 1, None]),
-            (DtypeError, ["value", "bound", "rounding"],
-             [None, "1", 10**400, np.timedelta64(1, "ns"), 1j, [1.0]]),
+            (
+                DtypeError,
+                ["value", "bound", "rounding"],
+                [None, "1", 10**400, np.timedelta64(1, "ns"), 1j, [1.0]],
+            ),
             (RangeError, ["sense", "provenance"], ["x", None, np.ones(2)]),
             (ShapeError, ["step", "values", "bounds"], [1.0, "x", np.ones(2)]),
         )
         for name in names
         for value in values
     ],
-)  # fmt: skip
+)
 def test_junk_in_the_place_of_a_field_is_refused(error, name, value):
     with pytest.raises(error, match=f"{name if error is not ShapeError else 'step'}: expected"):
         Check(**{"statement": "s", "value": 1.0, "bound": 2.0} | {name: value})
@@ -179,9 +190,22 @@ def test_junk_in_the_place_of_a_field_is_refused(error, name, value):
     [
         (error, name, value)
         for error, names, values in (
-            (DtypeError, ["step", "values", "bounds", "rounding"],
-             [None, "word", {1}, [[1], [1, 2]], np.array([1j, 1]), np.ma.masked_array([1.0], [1]),
-              10**400, np.timedelta64(1, "s"), object(), torch.eye(2).to_sparse()]),
+            (
+                DtypeError,
+                ["step", "values", "bounds", "rounding"],
+                [
+                    None,
+                    "word",
+                    {1},
+                    [[1], [1, 2]],
+                    np.array([1j, 1]),
+                    np.ma.masked_array([1.0], [1]),
+                    10**400,
+                    np.timedelta64(1, "s"),
+                    object(),
+                    torch.eye(2).to_sparse(),
+                ],
+            ),
             (DeviceError, ["step", "values", "bounds"], [torch.ones(2, device="meta")]),
             (ShapeError, ["step", "values"], [np.zeros((2, 2, 2)), [], [1.0]]),
             (ShapeError, ["bounds", "rounding"], [np.zeros((2, 2)), [], [1.0, 2.0, 3.0]]),
@@ -190,7 +214,7 @@ def test_junk_in_the_place_of_a_field_is_refused(error, name, value):
         for name in names
         for value in values
     ],
-)  # fmt: skip
+)
 def test_junk_in_the_place_of_a_series_is_refused(error, name, value):
     with pytest.raises(error, match="expected .*; got "):
         Check.along("s", **STEPS | {name: value})

@@ -215,14 +215,17 @@ def test_sequences_of_any_lengths_and_kinds_are_padded():
     assert same(Dataset.from_sequences(X, Y), Dataset(X, Y))
 
 
-@pytest.mark.parametrize(("error", "words", "wrong"), [
-    (ShapeError, r"\(T_i, d\).* = \(2, 4\); got shape \(2, 3\)", [[1.0, 2, 3]] * 2),
-    (ShapeError, r"\(T_i, d\); got shape \(4,\)", np.ones(4)),
-    (ShapeError, "at least 2 tokens; got 1.*drop", rows(1)),
-    (DtypeError, r"int64.*sequences\[4\]\.astype\(float\)", np.ones((2, 4), int)),
-    (DtypeError, "DataFrame.*dtype object", pd.DataFrame({"a": ["x", "y"]})),
-    (NonFiniteError, "1 NaN", torch.where(rows(2) == 1, torch.nan, rows(2))),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "words", "wrong"),
+    [
+        (ShapeError, r"\(T_i, d\).* = \(2, 4\); got shape \(2, 3\)", [[1.0, 2, 3]] * 2),
+        (ShapeError, r"\(T_i, d\); got shape \(4,\)", np.ones(4)),
+        (ShapeError, "at least 2 tokens; got 1.*drop", rows(1)),
+        (DtypeError, r"int64.*sequences\[4\]\.astype\(float\)", np.ones((2, 4), int)),
+        (DtypeError, "DataFrame.*dtype object", pd.DataFrame({"a": ["x", "y"]})),
+        (NonFiniteError, "1 NaN", torch.where(rows(2) == 1, torch.nan, rows(2))),
+    ],
+)
 def test_a_wrong_sequence_is_named_by_its_place(error, words, wrong):
     with pytest.raises(error, match=rf"^sequences\[4\]: .*{words}"):
         Dataset.from_sequences([*LISTED, wrong], [1] * 5)
@@ -245,15 +248,18 @@ def test_a_mask_stands_for_lengths_and_one_with_holes_says_what_closes_them():
     assert torch.equal(closed.X[0, :2], X[0, 1:]) and closed.lengths.tolist() == [2, 3]
 
 
-@pytest.mark.parametrize(("error", "words", "given"), [
-    (RangeError, "mask: .*not both", {"mask": [[True] * 3] * 2, "lengths": [3, 3]}),
-    (DtypeError, "mask: .*float64", {"mask": torch.ones(2, 3).double()}),
-    (DtypeError, "mask: .*0 and 1; got int64", {"mask": [[2] * 3] * 2}),
-    (ShapeError, "mask: .*as the tokens", {"mask": [True, True]}),
-    (ShapeError, "lengths: .*from 2 to", {"mask": [[True] * 3, [True, False, False]]}),
-    (DtypeError, r"lengths: .*got bool.*mask=", {"lengths": [[True] * 3] * 2}),
-    (ShapeError, r"lengths: .*mask\.sum\(dim=1\).*mask=", {"lengths": [[1] * 3] * 2}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "words", "given"),
+    [
+        (RangeError, "mask: .*not both", {"mask": [[True] * 3] * 2, "lengths": [3, 3]}),
+        (DtypeError, "mask: .*float64", {"mask": torch.ones(2, 3).double()}),
+        (DtypeError, "mask: .*0 and 1; got int64", {"mask": [[2] * 3] * 2}),
+        (ShapeError, "mask: .*as the tokens", {"mask": [True, True]}),
+        (ShapeError, "lengths: .*from 2 to", {"mask": [[True] * 3, [True, False, False]]}),
+        (DtypeError, r"lengths: .*got bool.*mask=", {"lengths": [[True] * 3] * 2}),
+        (ShapeError, r"lengths: .*mask\.sum\(dim=1\).*mask=", {"lengths": [[1] * 3] * 2}),
+    ],
+)
 def test_masks_and_lengths_that_are_refused(error, words, given):
     with pytest.raises(error, match=words):
         Dataset(X, Y, **given)
@@ -262,16 +268,34 @@ def test_masks_and_lengths_that_are_refused(error, words, given):
 
 
 FULL = Dataset(
-    torch.arange(60).reshape(5, 3, 4).double(), [1, -1, 1, 1, -1], lengths=[3, 2, 3, 2, 3],
-    opt=[2, 1, 0, 1, 0], query=-torch.arange(20).reshape(5, 4).double(), name="full",
-    key=torch.arange(60, 120).reshape(5, 3, 4).double(), meta={"maker": "make_dm", "d": 4},
-)  # fmt: skip
+    torch.arange(60).reshape(5, 3, 4).double(),
+    [1, -1, 1, 1, -1],
+    lengths=[3, 2, 3, 2, 3],
+    opt=[2, 1, 0, 1, 0],
+    query=-torch.arange(20).reshape(5, 4).double(),
+    name="full",
+    key=torch.arange(60, 120).reshape(5, 3, 4).double(),
+    meta={"maker": "make_dm", "d": 4},
+)
 
 
-@pytest.mark.parametrize("index", [
-    slice(2), slice(None, None, -2), [3, 1], [-1, -1], (FULL.y > 0), (FULL.y > 0).numpy(),
-    pd.Series([4, 0]), range(1, 3), torch.tensor([2]), slice(1, 2), ...,
-], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    "index",
+    [
+        slice(2),
+        slice(None, None, -2),
+        [3, 1],
+        [-1, -1],
+        (FULL.y > 0),
+        (FULL.y > 0).numpy(),
+        pd.Series([4, 0]),
+        range(1, 3),
+        torch.tensor([2]),
+        slice(1, 2),
+        ...,
+    ],
+    ids=repr,
+)
 def test_a_part_is_indexed_as_its_tensors_are(index):
     own = np.arange(5)[index.numpy() if isinstance(index, torch.Tensor) else index]
     part, tensors = FULL[index], FULL._tensors()
@@ -291,10 +315,27 @@ def test_one_place_is_a_data_set_of_one_sequence_and_a_loop_gives_them_all():
     assert [len(batch) for batch in batches] == [2, 2, 1] and same(Dataset.concat(batches), FULL)
 
 
-@pytest.mark.parametrize("index", [
-    9, -6, [0, 5], None, (1, 2), "a", 0.5, [], slice(9, None), [False] * 5, [True], True, {1}, FULL,
-    np.ones(2),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "index",
+    [
+        9,
+        -6,
+        [0, 5],
+        None,
+        (1, 2),
+        "a",
+        0.5,
+        [],
+        slice(9, None),
+        [False] * 5,
+        [True],
+        True,
+        {1},
+        FULL,
+        np.ones(2),
+    ],
+    ids=str,
+)
 def test_an_index_that_means_no_sequence_is_refused(index):
     with pytest.raises(RangeError, match="^index: expected .*sequence"):
         FULL[index]
@@ -313,13 +354,16 @@ def test_data_sets_are_joined_and_the_shorter_sequences_padded():
     assert torch.equal(both.keys[2:, :2], short.keys) and torch.equal(both.keys[:2], X + 1)
 
 
-@pytest.mark.parametrize(("error", "words", "other"), [
-    (ShapeError, "d as in", Dataset(X[..., :3], Y)),
-    (DtypeError, "dtype as in .*float64; got float32", Dataset(X.float(), Y)),
-    (RangeError, "u as in .*none; got given", Dataset(X, Y, torch.ones(4))),
-    (RangeError, "opt as in .*none; got given", Dataset(X, Y, opt=[0, 0])),
-    (DtypeError, "a Dataset; got Tensor", X),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "words", "other"),
+    [
+        (ShapeError, "d as in", Dataset(X[..., :3], Y)),
+        (DtypeError, "dtype as in .*float64; got float32", Dataset(X.float(), Y)),
+        (RangeError, "u as in .*none; got given", Dataset(X, Y, torch.ones(4))),
+        (RangeError, "opt as in .*none; got given", Dataset(X, Y, opt=[0, 0])),
+        (DtypeError, "a Dataset; got Tensor", X),
+    ],
+)
 def test_data_sets_that_differ_are_not_joined(error, words, other):
     with pytest.raises(error, match=rf"^parts\[1\]: .*{words}"):
         Dataset.concat([Dataset(X, Y), other])
@@ -330,10 +374,16 @@ def test_data_sets_that_differ_are_not_joined(error, words, other):
             Dataset.concat(junk)
 
 
-@pytest.mark.parametrize(("ends", "words"), [
-    ([0, 0], None), ([1, 1], None), ([0, 1], "1 rows at the ends of 1 of 2"),
-    ([2, 2], "4 rows at the ends of 2"), ([1, 6], "5 rows at the ends of 2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        ([0, 0], None),
+        ([1, 1], None),
+        ([0, 1], "1 rows at the ends of 1 of 2"),
+        ([2, 2], "4 rows at the ends of 2"),
+        ([1, 6], "5 rows at the ends of 2"),
+    ],
+)
 def test_zero_rows_that_look_like_padding_are_told(ends, words, tmp_path):
     """One in each may be a token, and the first two are: others pad to a common length."""
     tokens = X.reshape(2, 6, 2) + 1

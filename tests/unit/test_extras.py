@@ -8,9 +8,22 @@ import sys
 from tools.files import ROOT
 
 # Import names of what the extras bring, gone for one process.
-OPTIONAL = ["PIL", "accelerate", "cvxpy", "datasets", "distributed", "flint",
-            "huggingface_hub", "matplotlib", "matplotlib_inline", "mpmath", "pyarrow",
-            "safetensors", "shtab", "transformers"]  # fmt: skip
+OPTIONAL = [
+    "PIL",
+    "accelerate",
+    "cvxpy",
+    "datasets",
+    "distributed",
+    "flint",
+    "huggingface_hub",
+    "matplotlib",
+    "matplotlib_inline",
+    "mpmath",
+    "pyarrow",
+    "safetensors",
+    "shtab",
+    "transformers",
+]
 SCRIPT = """
 import importlib, sys, tempfile
 from pathlib import Path

@@ -236,10 +236,15 @@ ROWS = [
     ("Dtype", "real number", lambda f: GD(np.timedelta64(1, "s"))),
     ("Dtype", "an integer", lambda f: example(seed=np.timedelta64(1, "s"))),
     ("Dtype", "target", lambda f: token_constants(DATA).log_m1_iterations(0.1, "x")),
-    *((kind, "svm", lambda f, check=check, svm=svm: check(svm))
-      for kind, svm in (("Range", OTHER_SVM), ("Dtype", PAIR_SVM), ("Dtype", 1.0))
-      for check in (lambda svm: token_constants(DATA, svm=svm), lambda svm: limit_offset(DATA, svm),
-                    lambda svm: check_independent_rows(DATA, svm=svm))),
+    *(
+        (kind, "svm", lambda f, check=check, svm=svm: check(svm))
+        for kind, svm in (("Range", OTHER_SVM), ("Dtype", PAIR_SVM), ("Dtype", 1.0))
+        for check in (
+            lambda svm: token_constants(DATA, svm=svm),
+            lambda svm: limit_offset(DATA, svm),
+            lambda svm: check_independent_rows(DATA, svm=svm),
+        )
+    ),
     # ---- the layer as functions
     ("Shape", "(n, T, d)", lambda f: attention_map(X[0], torch.eye(20).double())),
     ("Shape", "(d, d)", lambda f: predict(X, torch.ones(20, 3), DATA.u)),
@@ -339,10 +344,16 @@ ROWS = [
     ("Dtype", "path", lambda f: run_with(checkpoint=3)),
     ("FileAccess", "folder", lambda f: run_with(checkpoint=f / "folder")),
     ("MissingFile", "folder", lambda f: run_with(checkpoint=f / "none" / "run.npz")),
-    ("FileFormat", "another run",
-     lambda f: train(OTHER, GD(1.0), 4, svm=OTHER_SVM, checkpoint=f / "run.npz")),
-    ("FileFormat", "another run",
-     lambda f: train(DATA, GD(0.5), 4, svm=SVM, checkpoint=f / "run.npz")),
+    (
+        "FileFormat",
+        "another run",
+        lambda f: train(OTHER, GD(1.0), 4, svm=OTHER_SVM, checkpoint=f / "run.npz"),
+    ),
+    (
+        "FileFormat",
+        "another run",
+        lambda f: train(DATA, GD(0.5), 4, svm=SVM, checkpoint=f / "run.npz"),
+    ),
     ("FileFormat", "kind 'trace'", lambda f: run_with(checkpoint=f / "trace.npz")),
     ("FileFormat", "npz", lambda f: run_with(checkpoint=f / "half.npz")),
     ("FileFormat", "records", lambda f: run_with(checkpoint=f / "run_incomplete.npz")),
@@ -398,7 +409,7 @@ ROWS = [
     ("Range", "loss", lambda f: fig2(loss="hinge")),
     ("Range", "record", lambda f: fig2(record=[-1])),
     ("FileFormat", "'trace'", lambda f: experiments.ExperimentResult.load(f / "trace.npz")),
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -461,11 +472,36 @@ def test_errors_cross_processes():
 # ---- nothing but named errors, whatever comes --------------------------------------------------
 
 JUNK = [
-    None, True, "word", "", b"bytes", NAN, -INF, -1, -1.5, 0, 0.5, 10**400, 1j,
-    [], [None], [[1.0], [1.0, 2.0]], {}, {1, 2}, object(), len, np.array(["a", "b"]),
-    np.array(1.0), np.array([NAN]), torch.zeros(0), torch.ones(2), torch.tensor(1j),
-    torch.zeros(2, device="meta"), torch.tensor(True), torch.eye(2).to_sparse(),
-]  # fmt: skip
+    None,
+    True,
+    "word",
+    "",
+    b"bytes",
+    NAN,
+    -INF,
+    -1,
+    -1.5,
+    0,
+    0.5,
+    10**400,
+    1j,
+    [],
+    [None],
+    [[1.0], [1.0, 2.0]],
+    {},
+    {1, 2},
+    object(),
+    len,
+    np.array(["a", "b"]),
+    np.array(1.0),
+    np.array([NAN]),
+    torch.zeros(0),
+    torch.ones(2),
+    torch.tensor(1j),
+    torch.zeros(2, device="meta"),
+    torch.tensor(True),
+    torch.eye(2).to_sparse(),
+]
 TRACE = train(DATA, NGD(0.1), 20, record=5)
 JOINT_TRACE = train(DM, NGD(0.1, decay=(0.5, 1)), 20, train_u=True, record=5)
 CALLS = [
@@ -473,12 +509,38 @@ CALLS = [
     (NGD, dict.fromkeys(["step_size", "momentum", "max_step"], 0.5) | {"normalise": "separate"}),
     (NGD, {"step_size": 0.1, "decay": (0, 0)}),
     (Polyak, {"max_step": 1.0, "loss_floor": 0.0}),
-    (make_example1, {"n": 4, "T": 3, "d": 20, "sigma": 0.1, "signal": 1.0, "position": "first",
-                     "opt_score": 2.0, "other_score": 0.0, "seed": 0}),
-    (load_binary_mnist, {"n": 4, "T": 3, "patch": 7, "noise": 1.0, "norm": 1.0, "centre": True,
-                         "ridge": 0.1, "classifier_scale": 1.0, "position": "first",
-                         "project_noise": False, "source": "bundled", "verify": True,
-                         "seed": 0}),
+    (
+        make_example1,
+        {
+            "n": 4,
+            "T": 3,
+            "d": 20,
+            "sigma": 0.1,
+            "signal": 1.0,
+            "position": "first",
+            "opt_score": 2.0,
+            "other_score": 0.0,
+            "seed": 0,
+        },
+    ),
+    (
+        load_binary_mnist,
+        {
+            "n": 4,
+            "T": 3,
+            "patch": 7,
+            "noise": 1.0,
+            "norm": 1.0,
+            "centre": True,
+            "ridge": 0.1,
+            "classifier_scale": 1.0,
+            "position": "first",
+            "project_noise": False,
+            "source": "bundled",
+            "verify": True,
+            "seed": 0,
+        },
+    ),
     (Dataset, {"X": X, "y": Y, "u": DATA.u, "lengths": [3, 3, 2, 2], "meta": None}),
     (DATA.to, {"device": "cpu", "dtype": torch.float32}),
     (DATA.with_decoder, {"u": DATA.u}),
@@ -486,53 +548,123 @@ CALLS = [
     (Trace.load, {"path": "none"}),
     (DATA.save, {"path": "data.npz"}),
     (RUN.save, {"path": "trace.npz"}),
-    *((function, {"data": DATA, "u": DATA.u})
-      for function in (token_scores, optimal_tokens, check_assumption1, check_assumption2)),
+    *(
+        (function, {"data": DATA, "u": DATA.u})
+        for function in (token_scores, optimal_tokens, check_assumption1, check_assumption2)
+    ),
     (check_assumption1, {"data": DATA, "phi": 0.5}),
     *((function, {"data": DATA, "opt": [0] * 4}) for function in (solve_w_svm, solve_u_svm)),
-    (diagnose, {"data": PAIR, "step_size": 0.1, "target": 0.1, "steps": 2, "starts": 1,
-                "guarantees": ()}),
+    (
+        diagnose,
+        {"data": PAIR, "step_size": 0.1, "target": 0.1, "steps": 2, "starts": 1, "guarantees": ()},
+    ),
     (SelfAttention, {"d": 2, "W": None, "u": None, "train_u": False, "dtype": torch.float64}),
     (SelfAttention(2), {"X": PAIR.X, "lengths": None}),
     (Loss, {"name": "own", "log_value": len, "log_slope": len, "log_gap": None}),
-    (train, {"data": DATA, "rule": GD(1.0), "steps": 2, "loss": "exponential", "W0": None,
-             "u0": None, "train_u": False, "coordinates": "auto", "record": 3, "svm": SVM,
-             "progress": False, "engine": "auto", "checkpoint": None, "checkpoint_seconds": 10.0}),
-    (train, {"data": DM, "rule": NGD(0.1, decay=(0.5, 1)), "steps": 2, "W0": None, "u0": None,
-             "train_u": True, "coordinates": "auto", "engine": "auto"}),
+    (
+        train,
+        {
+            "data": DATA,
+            "rule": GD(1.0),
+            "steps": 2,
+            "loss": "exponential",
+            "W0": None,
+            "u0": None,
+            "train_u": False,
+            "coordinates": "auto",
+            "record": 3,
+            "svm": SVM,
+            "progress": False,
+            "engine": "auto",
+            "checkpoint": None,
+            "checkpoint_seconds": 10.0,
+        },
+    ),
+    (
+        train,
+        {
+            "data": DM,
+            "rule": NGD(0.1, decay=(0.5, 1)),
+            "steps": 2,
+            "W0": None,
+            "u0": None,
+            "train_u": True,
+            "coordinates": "auto",
+            "engine": "auto",
+        },
+    ),
     (Dataset, {"X": X, "y": Y, "opt": [0, 1, 2, 0]}),
     (Dataset.from_frame, {"frame": TABLE, "by": "i", "features": ["a"], "label": "y", "u": [1.0]}),
-    (make_dm, {"n": 3, "T": 2, "d": 20, "alpha": 3.0, "sigma": 0.1, "position": "first",
-               "span": False, "seed": 0}),
+    (
+        make_dm,
+        {
+            "n": 3,
+            "T": 2,
+            "d": 20,
+            "alpha": 3.0,
+            "sigma": 0.1,
+            "position": "first",
+            "span": False,
+            "seed": 0,
+        },
+    ),
     (make_bad_start, {"scale": 1.0}),
     (make_degenerate, {"slope": 0.5}),
     (make_score_lock, {"gap": 0.5}),
-    *((function, {"data": DATA, "u": DATA.u, "least_gap": 0.0})
-      for function in (check_coherence, token_coherence)),
+    *(
+        (function, {"data": DATA, "u": DATA.u, "least_gap": 0.0})
+        for function in (check_coherence, token_coherence)
+    ),
     (example1_threshold, {"n": 3, "T": 2, "kappa": 2.0, "phi": 0.5, "delta": 0.1}),
     (SVM.is_optimal, {"tol": 1e-9}),
-    (theorems.check_condition1, {"data": DM, "step_size": 0.1, "decay": (0.5, 1), "delta": 0.1,
-                                 "u0": None, "W0": None}),
-    (theorems.check_condition2, {"data": DM, "step_size": 0.1, "decay": (0.5, 1), "u0": None,
-                                 "W0": None}),
-    (theorems.check_lemma2, {"data": DATA, "W0": torch.zeros(20, 20), "omega": 0.1, "zeta": None,
-                             "delta": 0.1}),
+    (
+        theorems.check_condition1,
+        {"data": DM, "step_size": 0.1, "decay": (0.5, 1), "delta": 0.1, "u0": None, "W0": None},
+    ),
+    (
+        theorems.check_condition2,
+        {"data": DM, "step_size": 0.1, "decay": (0.5, 1), "u0": None, "W0": None},
+    ),
+    (
+        theorems.check_lemma2,
+        {"data": DATA, "W0": torch.zeros(20, 20), "omega": 0.1, "zeta": None, "delta": 0.1},
+    ),
     (theorems.check_lemma6, {"data": DATA, "delta": 0.1, "phi": None}),
     (theorems.check_lemma7, {"data": DATA, "trace": TRACE, "svm": None, "eps": None, "phi": None}),
     (theorems.check_lemma9, {"data": DM, "delta": 0.1}),
-    *((check, {"data": DATA, "trace": TRACE, "svm": None})
-      for check in (theorems.check_lemma1, theorems.check_lemma3, theorems.check_lemma4,
-                    theorems.check_theorem1, theorems.check_theorem6, theorems.check_theorem7,
-                    theorems.check_rate, theorems.check_fast_rate, theorems.check_unequal_scores,
-                    theorems.check_lock, theorems.check_rate_lower_bound)),
-    *((check, {"data": DM, "trace": JOINT_TRACE, "svm": None})
-      for check in (theorems.check_lemma10, theorems.check_lemma11, theorems.check_lemma12,
-                    theorems.check_lemma13, theorems.check_theorem2, theorems.check_theorem3,
-                    theorems.check_theorem4, theorems.check_decoder_direction)),
+    *(
+        (check, {"data": DATA, "trace": TRACE, "svm": None})
+        for check in (
+            theorems.check_lemma1,
+            theorems.check_lemma3,
+            theorems.check_lemma4,
+            theorems.check_theorem1,
+            theorems.check_theorem6,
+            theorems.check_theorem7,
+            theorems.check_rate,
+            theorems.check_fast_rate,
+            theorems.check_unequal_scores,
+            theorems.check_lock,
+            theorems.check_rate_lower_bound,
+        )
+    ),
+    *(
+        (check, {"data": DM, "trace": JOINT_TRACE, "svm": None})
+        for check in (
+            theorems.check_lemma10,
+            theorems.check_lemma11,
+            theorems.check_lemma12,
+            theorems.check_lemma13,
+            theorems.check_theorem2,
+            theorems.check_theorem3,
+            theorems.check_theorem4,
+            theorems.check_decoder_direction,
+        )
+    ),
     (fit_rate, {"step": STEP, "value": STEP, "window": None}),
     (experiments.run, {"name": "fig2"}),
     (experiments.describe, {"name": "fig2"}),
-]  # fmt: skip
+]
 ARGUMENTS = [(call, good, name) for call, good in CALLS for name in good]
 
 
@@ -554,10 +686,19 @@ def test_no_argument_leads_to_a_bare_error(call, good, name, tmp_path, monkeypat
 
 
 numbers = st.one_of(
-    st.floats(), st.integers(), st.booleans(), st.none(), st.text(max_size=3), st.complex_numbers(),
-    st.fractions(), st.decimals(), st.lists(st.floats(), max_size=2),
-    st.floats().map(torch.tensor), st.floats(width=32).map(np.float32), st.floats().map(np.array),
-)  # fmt: skip
+    st.floats(),
+    st.integers(),
+    st.booleans(),
+    st.none(),
+    st.text(max_size=3),
+    st.complex_numbers(),
+    st.fractions(),
+    st.decimals(),
+    st.lists(st.floats(), max_size=2),
+    st.floats().map(torch.tensor),
+    st.floats(width=32).map(np.float32),
+    st.floats().map(np.array),
+)
 
 
 @FEW
@@ -649,22 +790,45 @@ def test_mutated_files_are_read_or_refused(stored, scratch, name, changes, near_
 
 JOB = {"data": DATA, "rule": GD(1.0), "steps": 2}
 PUBLIC = [
-    (train, JOB), (diagnose, {"data": DATA}), (fit_rate, {"step": STEP, "value": STEP}),
-    (solve_w_svm, {"data": DATA}), (solve_u_svm, {"data": DATA}), (token_scores, {"data": DATA}),
-    (optimal_tokens, {"data": DATA}), (check_assumption1, {"data": DATA}), (GD, {"step_size": 1.0}),
-    (NGD, {"step_size": 1.0}), (Polyak, {}), (Dataset, {"X": X, "y": Y}), (Dataset.load, {}),
-    (Dataset.from_sequences, {"sequences": X, "y": Y}), (Dataset.concat, {"parts": [DATA]}),
+    (train, JOB),
+    (diagnose, {"data": DATA}),
+    (fit_rate, {"step": STEP, "value": STEP}),
+    (solve_w_svm, {"data": DATA}),
+    (solve_u_svm, {"data": DATA}),
+    (token_scores, {"data": DATA}),
+    (optimal_tokens, {"data": DATA}),
+    (check_assumption1, {"data": DATA}),
+    (GD, {"step_size": 1.0}),
+    (NGD, {"step_size": 1.0}),
+    (Polyak, {}),
+    (Dataset, {"X": X, "y": Y}),
+    (Dataset.load, {}),
+    (Dataset.from_sequences, {"sequences": X, "y": Y}),
+    (Dataset.concat, {"parts": [DATA]}),
     (Dataset.from_frame, {"frame": TABLE, "by": "i", "features": ["a"], "label": "y"}),
-    (DATA.__getitem__, {"index": 0}), (DATA.to, {}), (SelfAttention, {"d": 20}),
-    (RUN.alignment_with, {"direction": SVM.weights}), (make_example1, {}), (make_dm, {}),
-    (make_bad_start, {}), (load_binary_mnist, {}), (svm_module.solve, {"rows": [[1.0]]}),
+    (DATA.__getitem__, {"index": 0}),
+    (DATA.to, {}),
+    (SelfAttention, {"d": 20}),
+    (RUN.alignment_with, {"direction": SVM.weights}),
+    (make_example1, {}),
+    (make_dm, {}),
+    (make_bad_start, {}),
+    (load_binary_mnist, {}),
+    (svm_module.solve, {"rows": [[1.0]]}),
     (theorems.check_theorem1, {"data": DATA, "trace": RUN}),
-    (limit_offset, {"data": DATA, "svm": SVM}), (experiments.run, {"name": "fig2", "steps": 1}),
+    (limit_offset, {"data": DATA, "svm": SVM}),
+    (experiments.run, {"name": "fig2", "steps": 1}),
     (experiments.load, {"name": "fig2"}),
-]  # fmt: skip
+]
 MANY = torch.arange(2000.0).reshape(2, 1000)
-SHAPES = {"tensor": MANY, "array": MANY.numpy(), "frame": pd.DataFrame(MANY.numpy()),
-          "list of tensors": [MANY] * 9, "dict": {"a": MANY}, "scalar": MANY.sum()}  # fmt: skip
+SHAPES = {
+    "tensor": MANY,
+    "array": MANY.numpy(),
+    "frame": pd.DataFrame(MANY.numpy()),
+    "list of tensors": [MANY] * 9,
+    "dict": {"a": MANY},
+    "scalar": MANY.sum(),
+}
 
 
 @pytest.mark.parametrize("kind", SHAPES)

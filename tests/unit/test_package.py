@@ -18,8 +18,17 @@ import attnbias
 from tools.chapters import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
-HEAVY = ("matplotlib", "cvxpy", "pandas", "transformers", "datasets", "pyarrow", "IPython",
-         "mpmath", "flint")  # fmt: skip
+HEAVY = (
+    "matplotlib",
+    "cvxpy",
+    "pandas",
+    "transformers",
+    "datasets",
+    "pyarrow",
+    "IPython",
+    "mpmath",
+    "flint",
+)
 FOREIGN = ("book", "scripts", "tests", "tools", "_build")
 
 
@@ -39,8 +48,11 @@ def build(kind: str, target: Path) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [sys.executable, "-c", call, str(target.resolve())],
-            cwd=clean_copy(Path(folder, "clone")), capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            cwd=clean_copy(Path(folder, "clone")),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
     return target / done.stdout.splitlines()[-1]
 
 

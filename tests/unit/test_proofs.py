@@ -81,22 +81,37 @@ def test_every_theorem_prints_its_assumptions(path) -> None:
     assert asked(text) and set(theorems) <= set(asked(text))
 
 
-@pytest.mark.parametrize("broken", [
-    "Theorem t : False. Admitted.", "Proof. admit. Qed.", "Axiom a : False.", "Parameter x : R.",
-    "Conjecture c : False.", "Unset Guard Checking.", "Unset Universe Checking.",
-    "#[bypass_check(guard)] Fixpoint f (n : nat) : nat := f n.", "Abort.",
-    "Hypothesis h : False.", "Section S.\nEnd S.\nVariable x : False.",
-    "Context (h : False).", 'Definition s := "(*". Axiom a : False. (* "*) ',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "Theorem t : False. Admitted.",
+        "Proof. admit. Qed.",
+        "Axiom a : False.",
+        "Parameter x : R.",
+        "Conjecture c : False.",
+        "Unset Guard Checking.",
+        "Unset Universe Checking.",
+        "#[bypass_check(guard)] Fixpoint f (n : nat) : nat := f n.",
+        "Abort.",
+        "Hypothesis h : False.",
+        "Section S.\nEnd S.\nVariable x : False.",
+        "Context (h : False).",
+        'Definition s := "(*". Axiom a : False. (* "*) ',
+    ],
+)
 def test_a_gap_is_refused(broken: str) -> None:
     assert faults(broken)
 
 
-@pytest.mark.parametrize("fine", [
-    "(* an Axiom that is (* not *) admit *) Lemma l : True. Proof. exact I. Qed.",
-    "Section S.\nHypothesis h : False.\nEnd S.", "Lemma admitted_not : True.",
-    'Definition s := "Axiom".',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "fine",
+    [
+        "(* an Axiom that is (* not *) admit *) Lemma l : True. Proof. exact I. Qed.",
+        "Section S.\nHypothesis h : False.\nEnd S.",
+        "Lemma admitted_not : True.",
+        'Definition s := "Axiom".',
+    ],
+)
 def test_what_is_no_gap_passes(fine: str) -> None:
     assert faults(fine) == []
 
@@ -121,9 +136,12 @@ def test_printed_assumptions_are_read() -> None:
 def build(folder, *args: str, coqc: str | None = None) -> subprocess.CompletedProcess:
     path = os.environ["PATH"] if coqc is None else coqc
     return subprocess.run(
-        ["bash", str(folder / "build.sh"), *args], capture_output=True, text=True,
-        env=os.environ | {"PATH": path}, timeout=1800,
-    )  # fmt: skip
+        ["bash", str(folder / "build.sh"), *args],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PATH": path},
+        timeout=1800,
+    )
 
 
 def test_a_missing_program_is_named(tmp_path) -> None:
@@ -149,11 +167,17 @@ def test_the_proofs_compile_and_assume_only_the_reals(tmp_path) -> None:
 
 @pytest.mark.slow
 @needs_coqc
-@pytest.mark.parametrize(("text", "verdict"), [
-    ("Axiom cheat : False.\nTheorem t : 1 = 2.\nProof. destruct cheat. Qed.\n"
-     "Print Assumptions t.\n", "assumes"),
-    ("Theorem t : 1 = 2.\nProof. reflexivity. Qed.\n", "fails"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (
+            "Axiom cheat : False.\nTheorem t : 1 = 2.\nProof. destruct cheat. Qed.\n"
+            "Print Assumptions t.\n",
+            "assumes",
+        ),
+        ("Theorem t : 1 = 2.\nProof. reflexivity. Qed.\n", "fails"),
+    ],
+)
 def test_a_broken_proof_is_found_out(tmp_path, text: str, verdict: str) -> None:
     shutil.copy(PROOFS / "build.sh", tmp_path)
     (tmp_path / "_CoqProject").write_text("-Q . attnbias\nBroken.v\n")

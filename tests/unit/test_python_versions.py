@@ -14,15 +14,45 @@ FOLDERS = ("attnbias", "scripts", "tools", "tests", "benchmarks", "book/_ext")
 OLDEST = (3, 11)
 # Modules that later versions no longer have (PEP 594, PEP 632, setuptools).
 GONE = {
-    "aifc", "asynchat", "asyncore", "audioop", "cgi", "cgitb", "chunk", "crypt", "distutils",
-    "imghdr", "imp", "lib2to3", "mailcap", "msilib", "nis", "nntplib", "ossaudiodev", "pipes",
-    "pkg_resources", "smtpd", "sndhdr", "spwd", "sunau", "telnetlib", "uu", "xdrlib",
-}  # fmt: skip
+    "aifc",
+    "asynchat",
+    "asyncore",
+    "audioop",
+    "cgi",
+    "cgitb",
+    "chunk",
+    "crypt",
+    "distutils",
+    "imghdr",
+    "imp",
+    "lib2to3",
+    "mailcap",
+    "msilib",
+    "nis",
+    "nntplib",
+    "ossaudiodev",
+    "pipes",
+    "pkg_resources",
+    "smtpd",
+    "sndhdr",
+    "spwd",
+    "sunau",
+    "telnetlib",
+    "uu",
+    "xdrlib",
+}
 # Attributes deprecated in 3.12 to 3.14, or removed there.
 FADING = {
-    "ByteString", "find_loader", "find_module", "get_event_loop_policy", "get_loader",
-    "getdefaultlocale", "set_event_loop_policy", "utcfromtimestamp", "utcnow",
-}  # fmt: skip
+    "ByteString",
+    "find_loader",
+    "find_module",
+    "get_event_loop_policy",
+    "get_loader",
+    "getdefaultlocale",
+    "set_event_loop_policy",
+    "utcfromtimestamp",
+    "utcnow",
+}
 
 
 def faults(source: str) -> list[str]:
@@ -61,9 +91,16 @@ def test_every_cell_suits_every_version():
                 assert faults(cell.source) == [], source.name
 
 
-REFUSED = ["import distutils.core", "from imp import reload", "import pkg_resources",
-           "import datetime\nnow = datetime.datetime.utcnow()", "pattern = '\\d'",
-           "type Pair = tuple[int, int]", "print 'x'", "assert (1, 'always true')"]  # fmt: skip
+REFUSED = [
+    "import distutils.core",
+    "from imp import reload",
+    "import pkg_resources",
+    "import datetime\nnow = datetime.datetime.utcnow()",
+    "pattern = '\\d'",
+    "type Pair = tuple[int, int]",
+    "print 'x'",
+    "assert (1, 'always true')",
+]
 
 
 def test_what_some_version_refuses_would_be_noticed():

@@ -23,10 +23,17 @@ from ...errors import DtypeError, RangeError, ShapeError
 from ...geometry.solution import SVMSolution
 
 FIELDS = {
-    "int": numbers.Integral, "float": numbers.Real, "bool": bool | np.bool_, "str": str,
-    "dict": dict, "tuple": tuple, "list": list, "torch.Tensor": torch.Tensor,
-    "CheckTable": CheckTable, "SVMSolution": SVMSolution,
-}  # fmt: skip
+    "int": numbers.Integral,
+    "float": numbers.Real,
+    "bool": bool | np.bool_,
+    "str": str,
+    "dict": dict,
+    "tuple": tuple,
+    "list": list,
+    "torch.Tensor": torch.Tensor,
+    "CheckTable": CheckTable,
+    "SVMSolution": SVMSolution,
+}
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -58,8 +65,9 @@ def require_kind(name: str, value, kind: type, remedy: str) -> None:
 def require_svm(name: str, svm, rows: type, solver: str) -> SVMSolution:
     """A solution whose constraints are rows of this kind, as `solver` gives it."""
     if not isinstance(svm, SVMSolution) or not isinstance(svm.rows, rows):
-        raise DtypeError(name, expected=f"the SVMSolution of {solver}", got=short(svm),
-                         remedy=f"pass {solver}")  # fmt: skip
+        raise DtypeError(
+            name, expected=f"the SVMSolution of {solver}", got=short(svm), remedy=f"pass {solver}"
+        )
     return svm
 
 
@@ -79,9 +87,11 @@ def require_even(data: Dataset, *, cross: bool = False) -> None:
     require_dataset(data, cross=cross)
     if not bool((data.lengths == data.T).all()):
         raise ShapeError(
-            "data", expected="sequences of one length", got="ragged ones",
+            "data",
+            expected="sequences of one length",
+            got="ragged ones",
             remedy="drop padded sequences",
-        )  # fmt: skip
+        )
 
 
 def listed(name: str, values, require: Callable) -> list:

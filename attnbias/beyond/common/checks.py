@@ -13,9 +13,15 @@ from ...theorems.statements import Statement
 
 
 def rate_check(
-    statement: Statement, trace: Trace, svm, size: float, log_A, *, part: int | None = None,
+    statement: Statement,
+    trace: Trace,
+    svm,
+    size: float,
+    log_A,
+    *,
+    part: int | None = None,
     soft=0.0,
-) -> Check:  # fmt: skip
+) -> Check:
     """1 - cosine with an SVM, against `row_bound`, from where W was first recorded to point to it.
 
     Parameters
@@ -61,13 +67,17 @@ def require_trace_of(trace, problem: str, maker: str, **shapes: tuple[int, ...])
     own = trace.meta.get("problem") if isinstance(trace, Trace) else None
     if own != problem:
         raise DtypeError(
-            "trace", expected=f"a Trace of {maker}", got=f"{type(trace).__name__} of {own}",
+            "trace",
+            expected=f"a Trace of {maker}",
+            got=f"{type(trace).__name__} of {own}",
             remedy=f"use {maker}",
-        )  # fmt: skip
+        )
     for name, shape in shapes.items():
         found = np.shape(getattr(trace, name, None))[1:]
         if found != shape:
             raise ShapeError(
-                "trace", expected=f"{name} of shape {shape} at each record, as of these data",
-                got=str(found), remedy="pass the data, and the heads, that were trained",
-            )  # fmt: skip
+                "trace",
+                expected=f"{name} of shape {shape} at each record, as of these data",
+                got=str(found),
+                remedy="pass the data, and the heads, that were trained",
+            )

@@ -56,9 +56,11 @@ def split_rule(rule: Descent, rows, kind: type) -> Descent:
     known = all(isinstance(each, kind) for each in rows)
     if not (known and isinstance(rule, Rule) and rule.norm_power):
         raise RangeError(
-            "split", expected=f"{kind.__name__}, with NGD", got=f"{short(rows)}, {rule!r}",
+            "split",
+            expected=f"{kind.__name__}, with NGD",
+            got=f"{short(rows)}, {rule!r}",
             remedy="pass the rows of the data, and NGD; GD normalises nothing: leave split out",
-        )  # fmt: skip
+        )
     return Split(rule)
 
 
@@ -72,9 +74,11 @@ def finite(trace: Trace, maker: str) -> Trace:
     if trace.status == "diverged":
         last = trace.step[-1] if len(trace.step) else 0
         raise DivergedError(
-            maker, expected="finite gradients and steps", got=f"others after step {last}",
+            maker,
+            expected="finite gradients and steps",
+            got=f"others after step {last}",
             remedy="take a smaller step size",
-        )  # fmt: skip
+        )
     return trace
 
 
@@ -87,9 +91,11 @@ def require_plain(rule) -> Descent:
     plain = (rule.gap_power, rule.norm_power) in ((0.0, 0.0), (0.0, -1.0))
     if not plain or rule.momentum or rule.log_max_step < np.inf or any(rule.decay):
         raise RangeError(
-            "rule", expected="GD or NGD without momentum, cap or decay", got=rule.name,
+            "rule",
+            expected="GD or NGD without momentum, cap or decay",
+            got=rule.name,
             remedy="NGD(0.1)",
-        )  # fmt: skip
+        )
     return rule
 
 

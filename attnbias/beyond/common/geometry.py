@@ -19,8 +19,12 @@ def selections(data: Dataset, most: int) -> Iterator[torch.Tensor]:
     lengths = data.lengths.tolist()
     count, most = math.prod(lengths), require_int("most", most, low=1)
     if count > most:
-        raise RangeError("data", expected=f"at most {most} selections", got=str(count),
-                         remedy="raise most, or look at fewer sequences")  # fmt: skip
+        raise RangeError(
+            "data",
+            expected=f"at most {most} selections",
+            got=str(count),
+            remedy="raise most, or look at fewer sequences",
+        )
     every = itertools.product(*map(range, lengths))
     return (torch.tensor(tokens, device=data.X.device) for tokens in every)
 

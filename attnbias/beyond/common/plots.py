@@ -23,17 +23,24 @@ def arrays(count: int):
     def check(name: str, value) -> list[np.ndarray]:
         parts = several(name, value, f"{count} arrays of numbers")
         if len(parts) < count:
-            raise DtypeError(name, expected=f"{count} arrays of numbers", got=short(value),
-                             remedy="give a tuple of them")  # fmt: skip
+            raise DtypeError(
+                name,
+                expected=f"{count} arrays of numbers",
+                got=short(value),
+                remedy="give a tuple of them",
+            )
         parts = [as_tensor(name, part).detach().cpu() for part in parts[:count]]
         if any(part.is_complex() for part in parts):
-            raise DtypeError(name, expected="real numbers", got="complex ones",
-                             remedy="take the real part")  # fmt: skip
+            raise DtypeError(
+                name, expected="real numbers", got="complex ones", remedy="take the real part"
+            )
         if any(part.ndim != 1 or part.shape != parts[0].shape for part in parts):
             raise ShapeError(
-                name, expected=f"{count} arrays of one length", remedy="give one entry a point",
+                name,
+                expected=f"{count} arrays of one length",
+                remedy="give one entry a point",
                 got=", ".join(str(tuple(part.shape)) for part in parts),
-            )  # fmt: skip
+            )
         return [part.double().numpy() for part in parts]
 
     return check
@@ -94,7 +101,8 @@ def draw_cells(axis, cells, low, high, dark, *, bold=None, origin="upper", size=
     for (i, j), value in np.ndenumerate(values):
         ink = ON_DARK if value < dark else ON_LIGHT
         weight = "bold" if bold is not None and bold[i, j] else "normal"
-        axis.text(j, i, f"{value:.2f}", ha="center", va="center", color=ink, weight=weight,
-                  fontsize=size)  # fmt: skip
+        axis.text(
+            j, i, f"{value:.2f}", ha="center", va="center", color=ink, weight=weight, fontsize=size
+        )
     axis.grid(False)
     return image

@@ -16,9 +16,17 @@ from ..heads.dynamics import laid_out
 
 
 def train_two_layers(
-    data: Dataset, rule, steps: int, *, W0=None, loss="exponential", frozen: int | None = None,
-    record=61, progress: bool = False, checkpoint=None,
-) -> Trace:  # fmt: skip
+    data: Dataset,
+    rule,
+    steps: int,
+    *,
+    W0=None,
+    loss="exponential",
+    frozen: int | None = None,
+    record=61,
+    progress: bool = False,
+    checkpoint=None,
+) -> Trace:
     """Train u' X' softmax(X W_2 q), q = X' softmax(X W_1 x_1), full batch, float64.
 
     Parameters
@@ -120,11 +128,14 @@ class Layers(Stack):
         state, log_a, gaps, gains = gradient.state
         others = log_a.sort(dim=1).values[:, :-1]
         return {
-            "W": W, "loss": self.loss.log_value(state.margin).exp().mean(),
-            "log_attention": log_a, "log_unselected": torch.logsumexp(others, dim=1),
-            "leads": gains - (log_a.exp() * gains).sum(dim=1, keepdim=True), "gaps": gaps,
+            "W": W,
+            "loss": self.loss.log_value(state.margin).exp().mean(),
+            "log_attention": log_a,
+            "log_unselected": torch.logsumexp(others, dim=1),
+            "leads": gains - (log_a.exp() * gains).sum(dim=1, keepdim=True),
+            "gaps": gaps,
             "log_nonopt": state.log_nonopt,
-        }  # fmt: skip
+        }
 
 
 def _each(rows, vectors):

@@ -85,9 +85,11 @@ def separatrix(w, first: float, second: float, query: float = 1.0):
     query = require_number("query", query, low=0, open_low=True)
     if first + second <= 0:
         raise RangeError(
-            "first, second", expected="A + B = |x_1 - x_2|^2 > 0", got=f"{first + second:g}",
+            "first, second",
+            expected="A + B = |x_1 - x_2|^2 > 0",
+            got=f"{first + second:g}",
             remedy="two different tokens",
-        )  # fmt: skip
+        )
     w = as_numbers("w", w, dtype=float)
     if min(first, second) <= 0:
         value = np.full(w.shape, math.inf if first <= 0 else -math.inf)
@@ -174,13 +176,19 @@ def expected_gap(data: Dataset, token: int, norm):
     token = require_int("token", token, low=0, high=1)
     if data.n != 1 or products[token][0] <= 0 or not query[0] > 0:
         raise RangeError(
-            "data, token", expected="one sequence, and a token longer than the other's part in it",
-            got=f"{data.n} sequences, {products[token].min():g}", remedy="the other token",
-        )  # fmt: skip
+            "data, token",
+            expected="one sequence, and a token longer than the other's part in it",
+            got=f"{data.n} sequences, {products[token].min():g}",
+            remedy="the other token",
+        )
     norm = as_numbers("norm", norm, dtype=float)
     if not (norm > 0).all():
-        raise RangeError("norm", expected="numbers above 0", got=f"{norm.min():g}",
-                         remedy="start after layer two has moved")  # fmt: skip
+        raise RangeError(
+            "norm",
+            expected="numbers above 0",
+            got=f"{norm.min():g}",
+            remedy="start after layer two has moved",
+        )
     apart, size = float((X[0] - X[1]) @ (X[0] - X[1])), float(X[token] @ X[token])
     constant = math.log(query[0] ** 2 * apart * products[token][0] / (2 * size))
     value = 2 * np.log(norm) + constant
@@ -227,9 +235,11 @@ def _pairs(data: Dataset):
     scores = token_scores(data)
     if data.T != 2:
         raise RangeError(
-            "data", expected="two tokens a sequence", got=f"T = {data.T}",
+            "data",
+            expected="two tokens a sequence",
+            got=f"T = {data.T}",
             remedy="make_token_pairs",
-        )  # fmt: skip
+        )
     return scores, data.X.double()
 
 
@@ -241,9 +251,11 @@ def pair_products(data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     across = (flat @ flat.T).abs()[block[:, None] != block]
     if across.numel() and float(across.max()) > ORTHOGONAL * float(flat.norm(dim=1).max()) ** 2:
         raise RangeError(
-            "data", expected="tokens of different sequences orthogonal", got="others",
+            "data",
+            expected="tokens of different sequences orthogonal",
+            got="others",
             remedy="make_token_pairs, or one sequence alone",
-        )  # fmt: skip
+        )
     inner = (X[:, 0] * X[:, 1]).sum(dim=1)
     squares = (X**2).sum(dim=2)
     products = squares[:, 0] - inner, squares[:, 1] - inner, squares[:, 0].sqrt()

@@ -106,9 +106,11 @@ def query_margins(data: Dataset, svm: SVMSolution, tokens) -> torch.Tensor:
     rows = require_svm("svm", svm, GapRows, "solve_w_svm(with_queries(data, tokens))").rows
     if rows.queries.shape != chosen.shape or not torch.equal(rows.queries, chosen):
         raise ShapeError(
-            "svm", expected="the SVM of the queries that these tokens select",
-            got="another one", remedy="solve_w_svm(with_queries(data, tokens))",
-        )  # fmt: skip
+            "svm",
+            expected="the SVM of the queries that these tokens select",
+            got="another one",
+            remedy="solve_w_svm(with_queries(data, tokens))",
+        )
     c = torch.zeros_like(chosen)
     c.index_add_(0, rows.sequence, svm.dual[:, None] * rows.differences)
     gains = ((data.X.double() - chosen[:, None]) @ (c @ svm.weights)[..., None])[..., 0]

@@ -42,12 +42,15 @@ def heights(runs: pandas.DataFrame, decades) -> pandas.DataFrame:
     import pandas
 
     parts = [
-        pandas.DataFrame({
-            "height": runs["settling_rate"] * runs["margin"] * runs[f"norm_{k}"],
-            "exponent": runs[f"exponent_{k}"], "rule": runs["rule"],
-        })
+        pandas.DataFrame(
+            {
+                "height": runs["settling_rate"] * runs["margin"] * runs[f"norm_{k}"],
+                "exponent": runs[f"exponent_{k}"],
+                "rule": runs["rule"],
+            }
+        )
         for k in decades
-    ]  # fmt: skip
+    ]
     return pandas.concat(parts, ignore_index=True)
 
 
@@ -70,8 +73,10 @@ def _settled(table: pandas.DataFrame, rule: str, momentum: float, decades) -> Ch
         f"{name}: where rate |W| Xi > {SETTLED:g} the exponent over a decade is -2 within "
         f"{NEAR}, from step {10 ** decades[0]:,} on, worst of {len(done)} decades of "
         f"{len(runs)} runs",
-        (done["exponent"] + 2).abs(), NEAR, none="no run is as far",
-    )  # fmt: skip
+        (done["exponent"] + 2).abs(),
+        NEAR,
+        none="no run is as far",
+    )
 
 
 def _unsettled(table: pandas.DataFrame, decades) -> Check:
@@ -82,8 +87,11 @@ def _unsettled(table: pandas.DataFrame, decades) -> Check:
     return _judged(
         f"NGD: where rate |W| Xi < {UNSETTLED:g} the exponent over a decade is above -2 by "
         f"{2 * NEAR:g}, worst of {len(early)} decades",
-        early["exponent"], -2 + 2 * NEAR, ">=", "no run is so early",
-    )  # fmt: skip
+        early["exponent"],
+        -2 + 2 * NEAR,
+        ">=",
+        "no run is so early",
+    )
 
 
 def _gd(late: pandas.DataFrame, last: int) -> Check:
@@ -92,8 +100,10 @@ def _gd(late: pandas.DataFrame, last: int) -> Check:
     return _judged(
         "GD: no power law, the exponent over the last decade is not below -2 / log t at its "
         f"start, worst of {len(runs)} runs",
-        runs["exponent"], float(-2 / np.log(10.0**last)), ">=",
-    )  # fmt: skip
+        runs["exponent"],
+        float(-2 / np.log(10.0**last)),
+        ">=",
+    )
 
 
 def _law(table: pandas.DataFrame) -> list[Check]:
@@ -108,14 +118,16 @@ def _law(table: pandas.DataFrame) -> list[Check]:
         _judged(
             "NGD: the step from which the exponent stays near -2, over the law of one idle row, "
             f"is 1 within 25% for slacks up to 0.03, worst of {len(small)} runs",
-            (ratio - 1).abs(), 0.25,
+            (ratio - 1).abs(),
+            0.25,
         ),
         _judged(
             "NGD: W's offset from W_mm freezes at the law's value within 5%, worst of "
             f"{len(small)} runs",
-            (offset - 1).abs(), 0.05,
+            (offset - 1).abs(),
+            0.05,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _degenerate(late: pandas.DataFrame) -> Check:
@@ -124,5 +136,7 @@ def _degenerate(late: pandas.DataFrame) -> Check:
     return _judged(
         "NGD without strict complementarity: the exponent over the last decade is still above "
         f"-2 by 0.05, worst of {len(runs)} runs",
-        runs["exponent"], -2 + NEAR, ">=",
-    )  # fmt: skip
+        runs["exponent"],
+        -2 + NEAR,
+        ">=",
+    )

@@ -45,10 +45,16 @@ def planted(n: int, T: int, d: int, noise: float, slack: float, seed: int) -> Da
 
 
 def run(
-    *, seeds=10, steps: int = 1_000_000, d=(52, 60, 120, 240, 600), noise=(0.3, 1.0, 3.0),
-    slack=(1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0), workers: int | None = None, out=None,
+    *,
+    seeds=10,
+    steps: int = 1_000_000,
+    d=(52, 60, 120, 240, 600),
+    noise=(0.3, 1.0, 3.0),
+    slack=(1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0),
+    workers: int | None = None,
+    out=None,
     progress: bool = False,
-) -> ExponentResult:  # fmt: skip
+) -> ExponentResult:
     """Two sweeps: six rules over features and noise, and four over planted slacks.
 
     Parameters
@@ -113,8 +119,7 @@ def grids(seeds: list[int], steps: int, d: list, noise: list, slack: list) -> di
     """The two grids, as `attnbias.sweep` takes them."""
     common = {"steps": steps, "record": recorded(steps)}
     means = {"model": noisy_means, "n": 10, "T": 6, "d": d, "noise": noise, "seed": seeds}
-    idle = {"model": planted, "n": 5, "T": 4, "d": 120, "noise": 2.0, "slack": slack,
-            "seed": seeds}  # fmt: skip
+    idle = {"model": planted, "n": 5, "T": 4, "d": 120, "noise": 2.0, "slack": slack, "seed": seeds}
     return {
         "map": common | {"data": means, "rule": list(RULES)},
         "margins": common | {"data": idle, "rule": list(MARGIN_RULES)},
@@ -148,8 +153,23 @@ def reduce(table: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(found)
 
 
-GEOMETRY = ("n", "T", "d", "noise", "slack", "seed", "rule", "rule_name", "eta", "momentum",
-            "status", "rows", "margin", "support", "least_slack")  # fmt: skip
+GEOMETRY = (
+    "n",
+    "T",
+    "d",
+    "noise",
+    "slack",
+    "seed",
+    "rule",
+    "rule_name",
+    "eta",
+    "momentum",
+    "status",
+    "rows",
+    "margin",
+    "support",
+    "least_slack",
+)
 
 
 def _row(rows: pandas.DataFrame) -> dict:

@@ -42,9 +42,11 @@ class TableResult(Typed, Result):
         missing = self.COLUMNS - set(getattr(self.table, "columns", ()))
         if missing:
             raise RangeError(
-                "table", expected="the table of this study", got="none of its columns "
-                + ", ".join(sorted(missing)), remedy="run or load the experiment",
-            )  # fmt: skip
+                "table",
+                expected="the table of this study",
+                got="none of its columns " + ", ".join(sorted(missing)),
+                remedy="run or load the experiment",
+            )
 
     def save(self, path) -> Path:
         """Write table, settings and provenance to a Parquet file, atomically.

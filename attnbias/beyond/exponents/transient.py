@@ -172,10 +172,11 @@ def max_stable_step(svm: SVMSolution, method: str = "NGD", momentum: float = 0.0
     beta = require_number("momentum", momentum, low=0.0)
     if beta >= 1 or (beta > 0 and method != "heavy ball"):
         raise RangeError(
-            "momentum", expected="a number in [0, 1), and 0 unless the method is 'heavy ball'",
+            "momentum",
+            expected="a number in [0, 1), and 0 unless the method is 'heavy ball'",
             got=f"{beta:g} with {method!r}",
             remedy="pass method='heavy ball' with momentum=0.9, say",
-        )  # fmt: skip
+        )
     rates = transient_rates(svm)
     if not len(rates) or not float(rates[-1]) > 0:
         return float("inf")
@@ -220,18 +221,22 @@ def offset_parts(svm: SVMSolution, gaps) -> OffsetParts:
     gaps = torch.from_numpy(as_numbers("gaps", gaps, dtype=float))
     if gaps.ndim != 2 or gaps.shape[1] != len(svm.dual):
         raise ShapeError(
-            "gaps", expected=f"shape (R, {len(svm.dual)}), one gap a row of the W-SVM",
-            got=f"shape {tuple(gaps.shape)}", remedy="pass trace.gaps of a run on these data",
-        )  # fmt: skip
+            "gaps",
+            expected=f"shape (R, {len(svm.dual)}), one gap a row of the W-SVM",
+            got=f"shape {tuple(gaps.shape)}",
+            remedy="pass trace.gaps of a run on these data",
+        )
     K, S = svm.rows.gram(), svm.supports
     order = torch.cat([S.nonzero().flatten(), (~S).nonzero().flatten()])
     L, info = torch.linalg.cholesky_ex(K[order][:, order])
     pivots = L.diagonal()
     if int(info) or bool(pivots.min() < _DEPENDENT * pivots.max()):
         raise RangeError(
-            "svm", expected="linearly independent rows z_k", got="dependent ones",
+            "svm",
+            expected="linearly independent rows z_k",
+            got="dependent ones",
             remedy="more features or fewer tokens; d >= n T is enough for tokens drawn at random",
-        )  # fmt: skip
+        )
     along = gaps @ svm.dual * svm.margin
     h = (gaps - along[:, None] * svm.margins * svm.margin)[:, order]
     parts = torch.linalg.solve_triangular(L, h.T, upper=False).T

@@ -51,7 +51,9 @@ def interpolating_decoder(data: Dataset, opt, gap: float = 1.0) -> torch.Tensor:
     u, off = least_decoder(data.X.double(), data.y.double(), scores)
     if not off <= 1e-10 * gap:
         raise InfeasibleError(
-            "opt", expected="tokens whose scores can be chosen", got=f"scores off by {off:.1e}",
+            "opt",
+            expected="tokens whose scores can be chosen",
+            got=f"scores off by {off:.1e}",
             remedy="use more features than tokens",
-        )  # fmt: skip
+        )
     return u

@@ -16,9 +16,17 @@ from ..common.dynamics import Stack, run
 
 
 def train_heads(
-    data: Dataset, decoders, rule: Descent, steps: int, *, W0=None, loss="exponential", record=61,
-    progress: bool = False, checkpoint=None,
-) -> Trace:  # fmt: skip
+    data: Dataset,
+    decoders,
+    rule: Descent,
+    steps: int,
+    *,
+    W0=None,
+    loss="exponential",
+    record=61,
+    progress: bool = False,
+    checkpoint=None,
+) -> Trace:
     """Train W_1, ..., W_H of sum over h of u_h' X' softmax(X W_h x_1), full batch, float64.
 
     Parameters

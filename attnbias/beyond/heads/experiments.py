@@ -34,9 +34,15 @@ NEAR = 0.9  # quantile of the random heads that the median head is held against 
 
 
 def run(
-    *, model="huggingface", sentences=40, query=None, random: int = 10, seed: int = 0,
-    out=None, progress: bool = False,
-) -> HeadResult:  # fmt: skip
+    *,
+    model="huggingface",
+    sentences=40,
+    query=None,
+    random: int = 10,
+    seed: int = 0,
+    out=None,
+    progress: bool = False,
+) -> HeadResult:
     """Each head of a model on some sentences: what it selects, and how near it is to W_mm.
 
     Parameters
@@ -96,9 +102,14 @@ def run(
 
 
 def measure(
-    found: Sequence[Head], about: dict | None = None, *, random: int = 10, seed: int = 0,
-    out=None, progress: bool = False,
-) -> HeadResult:  # fmt: skip
+    found: Sequence[Head],
+    about: dict | None = None,
+    *,
+    random: int = 10,
+    seed: int = 0,
+    out=None,
+    progress: bool = False,
+) -> HeadResult:
     """The table of these heads, and of random ones beside each layer's.
 
     Parameters
@@ -258,9 +269,11 @@ def _sentences(given) -> list[str]:
         texts = list(given) if isinstance(given, list | tuple) else [None]
     if any(not isinstance(text, str) for text in texts):
         raise DtypeError(
-            "sentences", expected="a number, a text file or a list of str", got=short(given),
+            "sentences",
+            expected="a number, a text file or a list of str",
+            got=short(given),
             remedy='pass 40, "sentences.txt" or ["A sentence."]',
-        )  # fmt: skip
+        )
     if not texts:
         raise RangeError(
             "sentences", expected="one at least", got="none", remedy="write one a line"

@@ -17,9 +17,18 @@ if TYPE_CHECKING:
     import pandas
 
 COLUMNS = (
-    "layer", "head", "favourite", "share", "attention", "cosine", "cosine_span", "dimension",
-    "margin", "query", "first",
-)  # fmt: skip
+    "layer",
+    "head",
+    "favourite",
+    "share",
+    "attention",
+    "cosine",
+    "cosine_span",
+    "dimension",
+    "margin",
+    "query",
+    "first",
+)
 DIGITS = 6
 
 

@@ -79,10 +79,11 @@ def check_shared_step_size(data, trace) -> CheckTable:
     below = (1 - (s / r) ** 2) * square * (a - _longest_of_u(run, r))
     pairs = zip(COMMON, (above, below), strict=True)
     return CheckTable(
-        statement.along(run, height, bound, run.step > 0, empty="no step",
-                        rounding=MEASURED * (1 + abs(bound)))
+        statement.along(
+            run, height, bound, run.step > 0, empty="no step", rounding=MEASURED * (1 + abs(bound))
+        )
         for statement, bound in pairs
-    )  # fmt: skip
+    )
 
 
 def _longest_of_u(run: TraceView, r: float) -> float:

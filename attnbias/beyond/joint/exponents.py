@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     import pandas
 
 QUANTITIES = {
-    "log 1/L": lambda rows: -rows["log_loss"], "|u|": lambda rows: rows["u_norm"],
-    "|W|": lambda rows: rows["W_norm"], "1 - cos u": lambda rows: rows["u_alignment_error"],
+    "log 1/L": lambda rows: -rows["log_loss"],
+    "|u|": lambda rows: rows["u_norm"],
+    "|W|": lambda rows: rows["W_norm"],
+    "1 - cos u": lambda rows: rows["u_alignment_error"],
     "1 - cos W": lambda rows: rows["W_alignment_error"],
-}  # fmt: skip
+}
 
 
 def joint_exponents(table, first: float = 1000) -> pandas.DataFrame:
@@ -53,21 +55,35 @@ def joint_exponents(table, first: float = 1000) -> pandas.DataFrame:
     1.0
     """
     first = require_number("first", first, low=1)
-    needed = {"run", "step", "log_loss", "u_norm", "W_norm", "u_alignment_error",
-              "W_alignment_error"}  # fmt: skip
+    needed = {
+        "run",
+        "step",
+        "log_loss",
+        "u_norm",
+        "W_norm",
+        "u_alignment_error",
+        "W_alignment_error",
+    }
     missing = sorted(needed - set(getattr(table, "columns", ())))
     if missing:
         raise RangeError(
-            "table", expected="the columns of a sweep with train_u=True",
-            got="a table without " + ", ".join(missing), remedy="attnbias.sweep(...)",
-        )  # fmt: skip
+            "table",
+            expected="the columns of a sweep with train_u=True",
+            got="a table without " + ", ".join(missing),
+            remedy="attnbias.sweep(...)",
+        )
     import pandas
 
-    words = sorted(name for name in needed - {"run"}
-                   if not pandas.api.types.is_numeric_dtype(table[name]))  # fmt: skip
+    words = sorted(
+        name for name in needed - {"run"} if not pandas.api.types.is_numeric_dtype(table[name])
+    )
     if words:
-        raise DtypeError("table", expected="columns of numbers", got=f"{words} of others",
-                         remedy="attnbias.sweep(...)")  # fmt: skip
+        raise DtypeError(
+            "table",
+            expected="columns of numbers",
+            got=f"{words} of others",
+            remedy="attnbias.sweep(...)",
+        )
     late = table[table["step"] >= first]
 
     return pandas.DataFrame({run: _row(rows) for run, rows in late.groupby("run")}).T

@@ -68,8 +68,12 @@ def score_margins(
     require_optimal("svm", require_svm("svm", svm, GapRows, "solve_w_svm(data, opt)"))
     rows = svm.rows
     if not torch.equal(rows.opt, opt) or len(svm.dual) != int(data.lengths.sum()) - data.n:
-        raise RangeError("svm", expected="the W-SVM of these data and tokens", got="another",
-                         remedy="pass solve_w_svm(data, opt), or leave it out")  # fmt: skip
+        raise RangeError(
+            "svm",
+            expected="the W-SVM of these data and tokens",
+            got="another",
+            remedy="pass solve_w_svm(data, opt), or leave it out",
+        )
     lead = scores[rows.sequence, opt[rows.sequence]] - scores[rows.sequence, rows.token]
     return lead.masked_fill(svm.margins > 1 + ACTIVE, torch.inf) if neighbours else lead
 

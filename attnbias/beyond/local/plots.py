@@ -74,9 +74,16 @@ def _draw_scored_tokens(axis, data: Dataset) -> None:
         fill = COLOURS["blue"] if k == best else "white"
         axis.plot(*spot, "o", markersize=10, mfc=fill, mec=COLOURS["blue"], mew=1.8, zorder=5)
         axis.annotate(
-            f"$x_{k + 1}$\nscore {score:g}", spot, xytext=(0, -12), textcoords="offset points",
-            ha="center", va="top", fontsize=11, path_effects=HALO, zorder=6,
-        )  # fmt: skip
+            f"$x_{k + 1}$\nscore {score:g}",
+            spot,
+            xytext=(0, -12),
+            textcoords="offset points",
+            ha="center",
+            va="top",
+            fontsize=11,
+            path_effects=HALO,
+            zorder=6,
+        )
     low, high = tokens.min(axis=0), tokens.max(axis=0)
     axis.set(xlim=(low[0] - 0.6, high[0] + 0.6), ylim=(low[1] - 1.0, high[1] + 0.4))
     axis.set_aspect("equal")
@@ -86,5 +93,12 @@ def _draw_outcomes(axis, table) -> None:
     looks = {False: ("o", "blue", "ends right"), True: ("X", "vermillion", "locks")}
     for locked, rows in table.groupby("locked"):
         marker, colour, label = looks[bool(locked)]
-        axis.plot(rows["score"], rows["distance"], marker, color=COLOURS[colour], label=label,
-                  markersize=5.5, markeredgewidth=0)  # fmt: skip
+        axis.plot(
+            rows["score"],
+            rows["distance"],
+            marker,
+            color=COLOURS[colour],
+            label=label,
+            markersize=5.5,
+            markeredgewidth=0,
+        )

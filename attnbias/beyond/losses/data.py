@@ -59,10 +59,11 @@ def set_scores(data: Dataset, opt_score, other_score) -> Dataset:
     error = float((tokens @ u - target).abs().max())
     if not error <= _EXACT * float(target.abs().max()):
         raise RangeError(
-            "data", expected="tokens for which some decoder has these scores",
+            "data",
+            expected="tokens for which some decoder has these scores",
             got=f"scores off by {error:.1e}",
             remedy="use independent tokens: as many features as tokens, or more",
-        )  # fmt: skip
+        )
     return data.with_decoder(u.flatten())
 
 
@@ -92,10 +93,16 @@ def rescale_tokens(data: Dataset, least: float = 0.7, most: float = 1.4) -> Data
     True
     """
     require_dataset(data)
-    ends = (require_number(name, value, low=0, open_low=True)
-            for name, value in (("least", least), ("most", most)))  # fmt: skip
+    ends = (
+        require_number(name, value, low=0, open_low=True)
+        for name, value in (("least", least), ("most", most))
+    )
     factors = torch.linspace(*ends, data.n, dtype=data.X.dtype, device=data.X.device)
     return Dataset(
-        data.X * factors[:, None, None], data.y, lengths=data.lengths, opt=data.opt,
-        name=f"{data.name}, stretched", meta=dict(data.meta),
-    )  # fmt: skip
+        data.X * factors[:, None, None],
+        data.y,
+        lengths=data.lengths,
+        opt=data.opt,
+        name=f"{data.name}, stretched",
+        meta=dict(data.meta),
+    )

@@ -93,10 +93,11 @@ def _newton(rows: torch.Tensor, v: torch.Tensor, k: float) -> torch.Tensor:
     if float(gradient.norm()) <= 1e-8 * (1 + float(v.norm())):
         return v
     raise RangeError(
-        "data, power", expected="margins that Newton's method can balance in float64",
+        "data, power",
+        expected="margins that Newton's method can balance in float64",
         got=f"a remaining gradient of {float(gradient.norm()):.1e}",
         remedy="use a smaller power, or optimal tokens of more even sizes",
-    )  # fmt: skip
+    )
 
 
 def tail_offset(data: Dataset, svm, power: float = math.inf) -> float | None:

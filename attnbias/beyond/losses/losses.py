@@ -97,10 +97,11 @@ def smooth_hinge(sharpness: float) -> Loss:
     s = require_number("sharpness", sharpness, low=0.01, high=1000)
     log_s = math.log(s)
     return Loss(
-        f"smooth hinge {s:g}", log_value=lambda z: LOGISTIC.log_value(s * (z - 1)) - log_s,
+        f"smooth hinge {s:g}",
+        log_value=lambda z: LOGISTIC.log_value(s * (z - 1)) - log_s,
         log_slope=lambda z: LOGISTIC.log_slope(s * (z - 1)),
         log_gap=lambda z, log_S: LOGISTIC.gap(s * (z - 1), log_S + log_s) - log_s,
-    )  # fmt: skip
+    )
 
 
 def squared_hinge() -> Loss:
@@ -136,9 +137,11 @@ def squared_hinge() -> Loss:
         return torch.where(z < 1, log_S + (a + S / 2).log(), plain)
 
     return Loss(
-        "squared hinge", log_value=lambda z: 2 * short_of_one(z).log() - math.log(2),
-        log_slope=lambda z: short_of_one(z).log(), log_gap=log_gap,
-    )  # fmt: skip
+        "squared hinge",
+        log_value=lambda z: 2 * short_of_one(z).log() - math.log(2),
+        log_slope=lambda z: short_of_one(z).log(),
+        log_gap=log_gap,
+    )
 
 
 def linear_loss(top: float) -> Loss:
@@ -171,6 +174,8 @@ def linear_loss(top: float) -> Loss:
     """
     top = require_number("top", top, low=-1e6, high=1e6)
     return Loss(
-        f"linear below {top:g}", log_value=lambda z: (top - z).log(), log_slope=torch.zeros_like,
+        f"linear below {top:g}",
+        log_value=lambda z: (top - z).log(),
+        log_slope=torch.zeros_like,
         log_gap=lambda z, log_S: log_S,
-    )  # fmt: skip
+    )

@@ -41,10 +41,18 @@ class DualAcceleration(Rule):
 
 
 def train_accelerated(
-    data: Dataset, step_size: float, steps: int, *, max_step: float = math.inf,
-    loss: str | Loss = "exponential", W0=None, record=200,
-    svm: SVMSolution | None | bool = None, progress: bool = False, checkpoint=None,
-) -> Trace:  # fmt: skip
+    data: Dataset,
+    step_size: float,
+    steps: int,
+    *,
+    max_step: float = math.inf,
+    loss: str | Loss = "exponential",
+    W0=None,
+    record=200,
+    svm: SVMSolution | None | bool = None,
+    progress: bool = False,
+    checkpoint=None,
+) -> Trace:
     """Train W by dual acceleration, exactly, long after float64's softmax says 1.
 
     With d_t the unit vector along the negative gradient at W_t and g_0 = 0,

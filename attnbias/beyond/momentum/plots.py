@@ -69,9 +69,16 @@ def _guides(axis, powers) -> None:
         x = np.array([last - 1.2, last])
         y = low - 0.9 + power * (x - last)
         axis.plot(10**x, y, color=INK, linewidth=1, linestyle=(0, (1, 2)))
-        axis.annotate(f"$t^{{{power:g}}}$", (10 ** x.mean(), y.mean()), fontsize=11,
-                      xytext=(-4, -6), textcoords="offset points", ha="right", va="top",
-                      path_effects=HALO)  # fmt: skip
+        axis.annotate(
+            f"$t^{{{power:g}}}$",
+            (10 ** x.mean(), y.mean()),
+            fontsize=11,
+            xytext=(-4, -6),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            path_effects=HALO,
+        )
 
 
 def _last_slope(x, y) -> float:
@@ -83,7 +90,11 @@ def _last_slope(x, y) -> float:
 def _late(label: str, trace):
     """Steps from 1 on, with the error and the norm there."""
     if not all(has_series(trace, name) for name in ("alignment", "W_norm")):
-        raise RangeError(label, expected="a run that measured 1 - cosine above 0", got="none",
-                         remedy="train with its W-SVM, from a start off W_mm")  # fmt: skip
+        raise RangeError(
+            label,
+            expected="a run that measured 1 - cosine above 0",
+            got="none",
+            remedy="train with its W-SVM, from a start off W_mm",
+        )
     keep = (trace.step > 0) & (trace.W_alignment_error > 0)
     return trace.step[keep], trace.W_alignment_error[keep], trace.W_norm[keep]

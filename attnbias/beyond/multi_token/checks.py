@@ -122,9 +122,11 @@ def best_mixture(scores, curvature) -> torch.Tensor:
     price = ((ordered * width).cumsum(dim=1) - 1) / width.cumsum(dim=1)
     if not bool(torch.isfinite(price).all()):
         raise RangeError(
-            "curvature", expected="numbers that float64 can balance with the scores",
-            got=f"from {float(c.min()):.3g}", remedy="without curvature a single token is best",
-        )  # fmt: skip
+            "curvature",
+            expected="numbers that float64 can balance with the scores",
+            got=f"from {float(c.min()):.3g}",
+            remedy="without curvature a single token is best",
+        )
     last = (ordered > price).sum(dim=1, keepdim=True) - 1
     return ((a - price.gather(1, last)) / (2 * c)).clamp(min=0)
 
@@ -279,8 +281,12 @@ def predict_settled(
     require_kind("mixture", mixture, Mixture, "pass predict_mixture(data, v, strength)")
     rows = require_svm("svm", svm, SeveralRows, "solve_several_svm(data, mixture.sets)").rows
     if not torch.equal(rows.sets, mixture.sets):
-        raise RangeError("svm", expected="the SVM of the sets of the mixture", got="of others",
-                         remedy="pass solve_several_svm(data, mixture.sets)")  # fmt: skip
+        raise RangeError(
+            "svm",
+            expected="the SVM of the sets of the mixture",
+            got="of others",
+            remedy="pass solve_several_svm(data, mixture.sets)",
+        )
     log_p = mixture.weights.log()
     finite = finite_part(data, log_p, mixture.sets)
     first = mixture.sets.long().argmax(dim=1)[rows.sequence]
@@ -302,25 +308,30 @@ def _pair(scores, curvature):
     c = as_finite("curvature", curvature, tuple(a.shape), "(n, T), as scores")
     if not float(c.min()) > 0:
         raise RangeError(
-            "curvature", expected="numbers above 0", got=f"{float(c.min()):g}",
+            "curvature",
+            expected="numbers above 0",
+            got=f"{float(c.min()):g}",
             remedy="without curvature the best combination is a single token",
-        )  # fmt: skip
+        )
     return a, c
 
 
 def _require_orthogonal(data: Dataset) -> None:
     if bool((data.y != 1).any()):
         raise LabelError(
-            "data", expected="labels +1, for which the head is to be large and is concave",
-            got=f"{int((data.y != 1).sum())} of -1", remedy="with -1 single tokens win",
-        )  # fmt: skip
+            "data",
+            expected="labels +1, for which the head is to be large and is concave",
+            got=f"{int((data.y != 1).sum())} of -1",
+            remedy="with -1 single tokens win",
+        )
     X = data.X.double()
     G = X @ X.mT
     size = G.diagonal(dim1=1, dim2=2)
     off = (G - torch.diag_embed(size)).abs().amax()
     if not float(size.min()) > 0 or not float(off) <= _ORTHOGONAL * float(size.min()):
         raise RangeError(
-            "data.X", expected="tokens of a sequence orthogonal to each other, none zero",
+            "data.X",
+            expected="tokens of a sequence orthogonal to each other, none zero",
             got=f"inner products up to {float(off):.2g}, norms^2 from {float(size.min()):.2g}",
             remedy="make_orthogonal, or maximise the head numerically",
-        )  # fmt: skip
+        )

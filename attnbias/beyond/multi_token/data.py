@@ -126,9 +126,11 @@ class Readout:
             o = as_numbers("o", o, dtype=float)
         if o.ndim < 1 or not o.shape[-1] or self.width not in (None, o.shape[-1]):
             raise ShapeError(
-                "o", expected=f"shape (..., n, d), d = {self.width or 'any'}",
-                got=f"shape {o.shape}", remedy="pass attended vectors, with the head of these data",
-            )  # fmt: skip
+                "o",
+                expected=f"shape (..., n, d), d = {self.width or 'any'}",
+                got=f"shape {o.shape}",
+                remedy="pass attended vectors, with the head of these data",
+            )
         return o
 
 
@@ -195,9 +197,11 @@ class TorchHead(Readout):
     def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]):
         if not callable(function):
             raise DtypeError(
-                "function", expected="a torch function of (m, d)", got=type(function).__name__,
+                "function",
+                expected="a torch function of (m, d)",
+                got=type(function).__name__,
                 remedy="for example lambda o: torch.tanh(o).sum(-1)",
-            )  # fmt: skip
+            )
         self.function = function
 
     def value(self, o):
@@ -210,16 +214,20 @@ class TorchHead(Readout):
         value = self._call(point)
         if not value.requires_grad:
             raise DtypeError(
-                "function", expected="a function that torch differentiates",
-                got="values without a gradient", remedy="keep to torch, without detach or no_grad",
-            )  # fmt: skip
+                "function",
+                expected="a function that torch differentiates",
+                got="values without a gradient",
+                remedy="keep to torch, without detach or no_grad",
+            )
         return torch.autograd.grad(value.sum(), point)[0].numpy()
 
     def _call(self, o: torch.Tensor) -> torch.Tensor:
         value = self.function(o.reshape(-1, o.shape[-1]))
         if not isinstance(value, torch.Tensor) or value.shape != (o[..., 0].numel(),):
             raise ShapeError(
-                "function", expected="one value a row of (m, d)",
-                got=str(tuple(getattr(value, "shape", ()))), remedy="sum over the last axis",
-            )  # fmt: skip
+                "function",
+                expected="one value a row of (m, d)",
+                got=str(tuple(getattr(value, "shape", ()))),
+                remedy="sum over the last axis",
+            )
         return value.reshape(o.shape[:-1])

@@ -22,9 +22,18 @@ from .geometry import SeveralRows
 
 
 def train_nonlinear(
-    data: Dataset, head: Readout, rule: Descent, steps: int, *, loss="exponential", W0=None,
-    record=60, split: SeveralRows | None = None, progress: bool = False, checkpoint=None,
-) -> Trace:  # fmt: skip
+    data: Dataset,
+    head: Readout,
+    rule: Descent,
+    steps: int,
+    *,
+    loss="exponential",
+    W0=None,
+    record=60,
+    split: SeveralRows | None = None,
+    progress: bool = False,
+    checkpoint=None,
+) -> Trace:
     """Train W of h(X' softmax(keys W query)), full batch, in float64 on the CPU.
 
     Parameters
@@ -85,15 +94,32 @@ def train_nonlinear(
     True
     """
     return train_nonlinear_many(
-        [data], head, rule, steps, loss=loss, W0=None if W0 is None else [W0], record=record,
-        split=None if split is None else [split], progress=progress, checkpoint=checkpoint,
-    )[0]  # fmt: skip
+        [data],
+        head,
+        rule,
+        steps,
+        loss=loss,
+        W0=None if W0 is None else [W0],
+        record=record,
+        split=None if split is None else [split],
+        progress=progress,
+        checkpoint=checkpoint,
+    )[0]
 
 
 def train_nonlinear_many(
-    datas, head: Readout, rule: Descent, steps: int, *, loss="exponential", W0=None, record=60,
-    split=None, progress: bool = False, checkpoint=None,
-) -> list[Trace]:  # fmt: skip
+    datas,
+    head: Readout,
+    rule: Descent,
+    steps: int,
+    *,
+    loss="exponential",
+    W0=None,
+    record=60,
+    split=None,
+    progress: bool = False,
+    checkpoint=None,
+) -> list[Trace]:
     """`train_nonlinear` on B data sets of one shape at once, which is faster than one by one.
 
     Parameters
@@ -226,24 +252,36 @@ class Nonlinear(Stack):
 
 def _require(datas, head, split) -> None:
     if not isinstance(datas, list | tuple) or not datas:
-        raise DtypeError("datas", expected="a list of Dataset", got=type(datas).__name__,
-                         remedy="[data]")  # fmt: skip
+        raise DtypeError(
+            "datas", expected="a list of Dataset", got=type(datas).__name__, remedy="[data]"
+        )
     for data in datas:
         require_even(data, cross=True)
         if data.X.shape != datas[0].X.shape:
-            raise ShapeError("datas", expected="data sets of one shape", got=repr(data),
-                             remedy="train other shapes apart")  # fmt: skip
+            raise ShapeError(
+                "datas",
+                expected="data sets of one shape",
+                got=repr(data),
+                remedy="train other shapes apart",
+            )
     require_kind("head", head, Readout, "TorchHead(function) for a function of your own")
     means = np.stack([data.X.double().mean(dim=1).numpy() for data in datas])
     if np.shape(head.value(means)) != means.shape[:2]:
-        raise ShapeError("head", expected=f"a value of each sequence, {means.shape[:2]}",
-                         got=f"shape {np.shape(head.value(means))}",
-                         remedy="one head for all data sets, or one each")  # fmt: skip
+        raise ShapeError(
+            "head",
+            expected=f"a value of each sequence, {means.shape[:2]}",
+            got=f"shape {np.shape(head.value(means))}",
+            remedy="one head for all data sets, or one each",
+        )
     if split is not None and not (
         isinstance(split, list | tuple)
         and len(split) == len(datas)
         and all(isinstance(rows, SeveralRows) for rows in split)
         and [(*rows.sets.shape, rows.d) for rows in split] == [data.X.shape for data in datas]
     ):
-        raise DtypeError("split", expected="SeveralRows of each data set", got=short(split),
-                         remedy="several_rows(data, sets)")  # fmt: skip
+        raise DtypeError(
+            "split",
+            expected="SeveralRows of each data set",
+            got=short(split),
+            remedy="several_rows(data, sets)",
+        )

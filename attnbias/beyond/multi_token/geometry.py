@@ -208,19 +208,22 @@ def finite_part(data: Dataset, log_attention, sets) -> torch.Tensor:
     ties, wanted = _rows(data, sets, kept, member), log_p[kept, first] - log_p[kept, member]
     if not bool(torch.isfinite(wanted).all()):
         raise RangeError(
-            "log_attention", expected="finite logarithms on the sets", got="infinite ones",
+            "log_attention",
+            expected="finite logarithms on the sets",
+            got="infinite ones",
             remedy="leave tokens of weight 0 out of the sets",
-        )  # fmt: skip
+        )
     if len(ties) == 0:
         return ties.new_zeros(data.d, data.d)
     W = torch.linalg.lstsq(ties, wanted[:, None], driver="gelsd").solution[:, 0]
     off = float((ties @ W - wanted).norm())
     if off > _CONSISTENT * max(float(wanted.norm()), 1.0):
         raise InfeasibleError(
-            "finite part", expected="log-ratios that one W can have",
+            "finite part",
+            expected="log-ratios that one W can have",
             got=f"equations that are off by {off:.2g}",
             remedy="add features: n (T - 1) <= d^2 is not enough where tokens depend on each other",
-        )  # fmt: skip
+        )
     return W.reshape(data.d, data.d)
 
 
@@ -243,13 +246,17 @@ def _sets(data: Dataset, sets) -> torch.Tensor:
     sets = as_tensor("sets", sets)
     if sets.dtype != torch.bool:
         raise DtypeError(
-            "sets", expected="booleans", got=str(sets.dtype).removeprefix("torch."),
+            "sets",
+            expected="booleans",
+            got=str(sets.dtype).removeprefix("torch."),
             remedy="True at the selected tokens: selected_sets(log_attention)",
-        )  # fmt: skip
+        )
     require_shape("sets", sets, (data.n, data.T), "(n, T)")
     if bool((sets & ~data.mask).any()) or not bool(sets.any(dim=1).all()):
         raise RangeError(
-            "sets", expected="at least one token a sequence, none at padding",
-            got=f"sets of {sets.sum(dim=1).tolist()[:8]} tokens", remedy="mark them in each row",
-        )  # fmt: skip
+            "sets",
+            expected="at least one token a sequence, none at padding",
+            got=f"sets of {sets.sum(dim=1).tolist()[:8]} tokens",
+            remedy="mark them in each row",
+        )
     return sets

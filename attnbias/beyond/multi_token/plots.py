@@ -41,9 +41,11 @@ def plot_several(runs, medians, predicted=None, *, ax: Given = None):
     require_dict("medians", medians, "{direction: value}")
     if len(medians) > len(MARKS):
         raise RangeError(
-            "medians", expected=f"at most {len(MARKS)} labels", got=str(len(medians)),
+            "medians",
+            expected=f"at most {len(MARKS)} labels",
+            got=str(len(medians)),
             remedy="plot fewer",
-        )  # fmt: skip
+        )
     fig = new_figure((WIDTH, 4.4), ax)
     left, right = fig.subplots(1, 2)
     draw_runs(left, runs)
@@ -54,9 +56,13 @@ def plot_several(runs, medians, predicted=None, *, ax: Given = None):
     for (label, given), (colour, marker) in zip(medians.items(), MARKS, strict=False):
         values = [given[name] for name in names]
         right.semilogy(
-            range(len(names)), values, color=COLOURS[colour], marker=marker, linestyle="none",
+            range(len(names)),
+            values,
+            color=COLOURS[colour],
+            marker=marker,
+            linestyle="none",
             label=label,
-        )  # fmt: skip
+        )
     right.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor")
     right.set_xlim(-0.5, len(names) - 0.5)
     for axis in (left, right):

@@ -58,10 +58,11 @@ class NextTokenData:
         if absent.numel():
             i = int(absent[0])
             raise RangeError(
-                "labels", expected="tokens that occur in their sequences",
+                "labels",
+                expected="tokens that occur in their sequences",
                 got=f"{absent.numel()} that don't, first {int(labels[i])} in sequence {i}",
                 remedy="drop these sequences: attention retrieves what is there and nothing else",
-            )  # fmt: skip
+            )
         vars(self).update(embeddings=embeddings, sequences=sequences, labels=labels)
         vars(self)["name"] = as_name(self.name)
 
@@ -102,16 +103,19 @@ def _tokens(name: str, value, size: int) -> torch.Tensor:
     value = as_tensor(name, value)
     if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
         raise DtypeError(
-            name, expected="integers, token numbers",
-            got=str(value.dtype).removeprefix("torch."), remedy=f"convert with {name}.long()",
-        )  # fmt: skip
+            name,
+            expected="integers, token numbers",
+            got=str(value.dtype).removeprefix("torch."),
+            remedy=f"convert with {name}.long()",
+        )
     value = value.detach().to(torch.long, copy=True)
     if value.numel() and not 0 <= int(value.min()) <= int(value.max()) < size:
         raise RangeError(
-            name, expected=f"token numbers from 0 to V - 1 = {size - 1}",
+            name,
+            expected=f"token numbers from 0 to V - 1 = {size - 1}",
             got=f"{int(value.min())} to {int(value.max())}",
             remedy="tokens are rows of the embeddings, counted from 0",
-        )  # fmt: skip
+        )
     return value
 
 
@@ -122,9 +126,16 @@ def require_next_tokens(data) -> None:
 
 
 def make_priorities(
-    V: int = 6, n: int = 12, T: int = 4, *, d: int | None = None, queries: int = 2,
-    cycle: float = 0.0, noise: float = 0.0, seed: int = 0,
-) -> NextTokenData:  # fmt: skip
+    V: int = 6,
+    n: int = 12,
+    T: int = 4,
+    *,
+    d: int | None = None,
+    queries: int = 2,
+    cycle: float = 0.0,
+    noise: float = 0.0,
+    seed: int = 0,
+) -> NextTokenData:
     """Random sequences whose labels follow a priority order, one for each query token.
 
     Each of the query tokens 0 to queries - 1 has a random order of the vocabulary. A label is

@@ -19,9 +19,18 @@ LOSSES = ("log", "cross-entropy")
 
 
 def train_next_token(
-    data: NextTokenData, rule: Descent, steps: int, *, loss: str = "log", decoder=None, W0=None,
-    record=61, split: PriorityRows | None = None, progress: bool = False, checkpoint=None,
-) -> Trace:  # fmt: skip
+    data: NextTokenData,
+    rule: Descent,
+    steps: int,
+    *,
+    loss: str = "log",
+    decoder=None,
+    W0=None,
+    record=61,
+    split: PriorityRows | None = None,
+    progress: bool = False,
+    checkpoint=None,
+) -> Trace:
     """Train W of softmax(X W x_last) on next-token prediction, full batch, in float64.
 
     Parameters
@@ -152,8 +161,9 @@ class NextTokens:
 def _decoder(data, loss, decoder):
     if (decoder is None) != (loss == "log"):
         raise RangeError(
-            "decoder", expected="a decoder with cross-entropy, and none with the log loss",
+            "decoder",
+            expected="a decoder with cross-entropy, and none with the log loss",
             got=f"{'none' if decoder is None else 'one'} with {loss}",
             remedy="for example decoder=3 * data.embeddings.T",
-        )  # fmt: skip
+        )
     return None if decoder is None else as_finite("decoder", decoder, (data.d, data.V), "(d, V)")

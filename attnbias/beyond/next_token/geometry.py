@@ -125,8 +125,9 @@ def require_rows(name: str, rows, data: NextTokenData) -> None:
     require_kind(name, rows, PriorityRows, "pass priority_rows(data)")
     own, given = (*_split_edges(data), data.d), (rows.edges, rows.ties, rows.shape[0])
     if given[2] != own[2] or not all(map(torch.equal, given[:2], own[:2])):
-        raise RangeError(name, expected="the rows of these data", got="others",
-                         remedy="pass priority_rows(data)")  # fmt: skip
+        raise RangeError(
+            name, expected="the rows of these data", got="others", remedy="pass priority_rows(data)"
+        )
 
 
 def solve_graph_svm(data: NextTokenData) -> SVMSolution:

@@ -85,10 +85,11 @@ def soft_solution(data: NextTokenData, rows: PriorityRows | None = None) -> torc
         if decrement < STILL**2:
             return (rows.basis @ x).reshape(data.d, data.d)
     raise SolverError(
-        "soft_solution", expected="Newton's decrement below 1e-28",
+        "soft_solution",
+        expected="Newton's decrement below 1e-28",
         got=f"{decrement:.1e}, at most 200 steps",
         remedy="labels that are nearly always the same make the solution large: add sequences",
-    )  # fmt: skip
+    )
 
 
 def _components(data: NextTokenData, rows: PriorityRows):

@@ -77,8 +77,12 @@ class Adam(Decaying):
         below_one = {"low": 0, "high": 1, "open_high": True}
         self.betas = tuple(listed("betas", betas, partial(require_number, **below_one)))
         if len(self.betas) != 2:
-            raise RangeError("betas", expected="two numbers in [0, 1)", got=short(betas),
-                             remedy="for example (0.9, 0.999)")  # fmt: skip
+            raise RangeError(
+                "betas",
+                expected="two numbers in [0, 1)",
+                got=short(betas),
+                remedy="for example (0.9, 0.999)",
+            )
         self.name = f"Adam({self.step_size:g})"
 
     def memory(self, start: torch.Tensor) -> Memory:
@@ -101,9 +105,18 @@ class Adam(Decaying):
 
 
 def train_steepest(
-    data: Dataset, norm: str, step_size: float, steps: int, *, decay: float = 0.0, W0=None,
-    loss: str | Loss = "exponential", record=50, progress: bool = False, checkpoint=None,
-) -> Trace:  # fmt: skip
+    data: Dataset,
+    norm: str,
+    step_size: float,
+    steps: int,
+    *,
+    decay: float = 0.0,
+    W0=None,
+    loss: str | Loss = "exponential",
+    record=50,
+    progress: bool = False,
+    checkpoint=None,
+) -> Trace:
     """Normalised steepest descent: W <- W + step_size (t + 1)^-decay D, D steepest in a norm.
 
     Parameters
@@ -147,10 +160,18 @@ def train_steepest(
 
 
 def train_adam(
-    data: Dataset, step_size: float, steps: int, *, betas: tuple[float, float] = (0.9, 0.999),
-    decay: float = 0.0, W0=None, loss: str | Loss = "exponential", record=50,
-    progress: bool = False, checkpoint=None,
-) -> Trace:  # fmt: skip
+    data: Dataset,
+    step_size: float,
+    steps: int,
+    *,
+    betas: tuple[float, float] = (0.9, 0.999),
+    decay: float = 0.0,
+    W0=None,
+    loss: str | Loss = "exponential",
+    record=50,
+    progress: bool = False,
+    checkpoint=None,
+) -> Trace:
     """Full-batch Adam with epsilon 0, exact after saturation: moments are kept on a common scale.
 
     Parameters

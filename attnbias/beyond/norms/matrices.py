@@ -48,18 +48,23 @@ def train_matrices(
     require_inputs(data, rule, None, False)
     if not isinstance(rule, Rule) or rule.momentum:
         raise RangeError(
-            "rule", expected="a Rule without momentum", got=rule.name,
+            "rule",
+            expected="a Rule without momentum",
+            got=rule.name,
             remedy="a run with memory cannot be taken up from W alone",
-        )  # fmt: skip
+        )
     W, reached, kept = initial_matrix(W0, data), 0, []
     for step in sorted(set(listed("steps", steps, _step))):
         if step > reached:
             trace = train(data, rule, step - reached, loss=loss, W0=W, record=[0], svm=False)
             W = trace.W
             if trace.status != "completed":
-                raise RangeError("steps", expected="steps that the run reaches",
-                                 got=f"{trace.status} before step {step}",
-                                 remedy="take fewer steps")  # fmt: skip
+                raise RangeError(
+                    "steps",
+                    expected="steps that the run reaches",
+                    got=f"{trace.status} before step {step}",
+                    remedy="take fewer steps",
+                )
         reached = step
         kept.append(W)
     return torch.stack(kept)

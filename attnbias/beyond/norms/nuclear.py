@@ -61,9 +61,11 @@ def require_nuclear(solution, rows: GapRows) -> None:
     nuclear = isinstance(solution, SVMSolution) and solution.norm_name == "nuclear"
     if not nuclear or len(solution.dual) != len(rows.differences):
         raise DtypeError(
-            "solution", expected="the nuclear-norm W-SVM of these data and tokens",
-            got=short(solution), remedy='pass solve_norm_svm(data, "nuclear", opt)',
-        )  # fmt: skip
+            "solution",
+            expected="the nuclear-norm W-SVM of these data and tokens",
+            got=short(solution),
+            remedy='pass solve_norm_svm(data, "nuclear", opt)',
+        )
 
 
 def guess(rows: GapRows, solution: SVMSolution) -> tuple[int, torch.Tensor]:
@@ -103,8 +105,9 @@ def _system(D, Z, K, Q, a) -> tuple[torch.Tensor, torch.Tensor]:
     """The conditions and their derivatives by (K, Q, a), each flattened by rows."""
     G = (a[:, None] * D).T @ Z
     on_Q, on_K = Z @ Q, D @ K  # (m, r): z_k' Q and d_k' K
-    residual = torch.cat([(G @ Q - K).flatten(), (G.T @ K - Q).flatten(),
-                          (on_K * on_Q).sum(dim=1) - 1])  # fmt: skip
+    residual = torch.cat(
+        [(G @ Q - K).flatten(), (G.T @ K - Q).flatten(), (on_K * on_Q).sum(dim=1) - 1]
+    )
     m, r = len(a), K.shape[1]
     eye = torch.eye(r, dtype=G.dtype)
     by_Q, by_K = torch.kron(G, eye), torch.kron(G.T.contiguous(), eye)

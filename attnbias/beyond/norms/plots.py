@@ -42,9 +42,11 @@ def plot_margin_matrix(table, names=("norm of the margin", "trained with"), *, a
     values = as_tensor("table", table.to_numpy()).double().numpy()
     if not values.size or not np.isfinite(values).all() or values.max() > 1 + 1e-6:
         raise RangeError(
-            "table", expected="margins over the largest possible, at most 1",
-            got="others, or none", remedy="divide norm_margin by the margin of solve_norm_svm",
-        )  # fmt: skip
+            "table",
+            expected="margins over the largest possible, at most 1",
+            got="others, or none",
+            remedy="divide norm_margin by the margin of solve_norm_svm",
+        )
     fig = new_figure((WIDTH, 1.2 + 0.52 * len(values)), ax)
     axis = fig.subplots()
     draw_cells(axis, table, 0.2, 1.0, 0.6, bold=values == values.max(axis=0))

@@ -12,9 +12,14 @@ from ..local.data import correlated_tokens
 
 
 def make_weak_signal(
-    n: int = 6, T: int = 4, d: int = 24, *, correlation: float = 0.0, channel: float = 1e-4,
+    n: int = 6,
+    T: int = 4,
+    d: int = 24,
+    *,
+    correlation: float = 0.0,
+    channel: float = 1e-4,
     seed: int = 0,
-) -> Dataset:  # fmt: skip
+) -> Dataset:
     """Gaussian tokens of norm about 1, however few features, with scores 1 and 0.
 
     A linear decoder cannot give n T tokens any scores in fewer than n T features. So one more
@@ -98,8 +103,12 @@ def drop_signal_feature(data: Dataset) -> Dataset:
     """
     require_dataset(data)
     if data.meta.get("maker") != "make_weak_signal":
-        raise RangeError("data", expected="data from make_weak_signal", got=data.name or "others",
-                         remedy="pass opt to solve_w_svm for data of your own")  # fmt: skip
+        raise RangeError(
+            "data",
+            expected="data from make_weak_signal",
+            got=data.name or "others",
+            remedy="pass opt to solve_w_svm for data of your own",
+        )
     X = data.X[:, :, :-1]
     opt = data.X[:, :, -1].abs().argmax(dim=1)
     return Dataset(X.contiguous(), data.y, opt=opt, lengths=data.lengths, name="without channel")

@@ -47,18 +47,30 @@ def plot_feasible_share(table, law, *, ax: Given = None):
     """
     groups = list(table.groupby("d"))
     if len(groups) > len(_LOOKS):
-        raise RangeError("d", expected=f"at most {len(_LOOKS)} values", got=str(len(groups)),
-                         remedy="draw some of them")  # fmt: skip
+        raise RangeError(
+            "d",
+            expected=f"at most {len(_LOOKS)} values",
+            got=str(len(groups)),
+            remedy="draw some of them",
+        )
     fig = new_figure((WIDTH, 3.6), ax)
     axis = fig.subplots()
     for (d, part), (colour, marker, line) in zip(groups, _LOOKS, strict=False):
         rows = np.arange(1, int(part["rows"].max()) + 1)
-        axis.plot(rows / d**2, [law(int(n), int(d) ** 2) for n in rows], line,
-                  color=COLOURS[colour])  # fmt: skip
+        axis.plot(
+            rows / d**2, [law(int(n), int(d) ** 2) for n in rows], line, color=COLOURS[colour]
+        )
         sure = np.array([law(int(n), int(d) ** 2) for n in part["rows"]])
         spread = 2 * np.sqrt(sure * (1 - sure) / part["count"])
-        axis.errorbar(part["rows"] / d**2, part["share"], yerr=spread, fmt=marker,
-                      color=COLOURS[colour], markersize=7, label=f"d = {d}")  # fmt: skip
+        axis.errorbar(
+            part["rows"] / d**2,
+            part["share"],
+            yerr=spread,
+            fmt=marker,
+            color=COLOURS[colour],
+            markersize=7,
+            label=f"d = {d}",
+        )
     words = r"constraints over unknowns, $n(T-1)/d^2$"
     axis.set(xlabel=words, ylabel="share of feasible data sets")
     shared_legend(fig, fig.axes, columns=3)

@@ -53,9 +53,12 @@ def make_plane_pair(tokens: int = 3) -> Dataset:
         X[:, 1:] += torch.tensor([-1.0, 0.0])
     query = unit(draw(2, 2))
     return Dataset(
-        X.double(), torch.ones(2, dtype=torch.float64), u=u.double(), query=query.double(),
+        X.double(),
+        torch.ones(2, dtype=torch.float64),
+        u=u.double(),
+        query=query.double(),
         name=f"pair in the plane, T = {tokens}",
-    )  # fmt: skip
+    )
 
 
 def free_starts(d: int = 10, *, seed: int = 0, scale: float = 1.0):

@@ -78,15 +78,19 @@ def plot_query_images(data: Dataset, paths, directions, *, marks=None, ax: Given
 def _require(data, paths, directions) -> None:
     if not isinstance(data, Dataset) or data.d != 2 or data.n > 4:
         raise RangeError(
-            "data", expected="a Dataset in the plane, d = 2, with at most four sequences",
-            got=short(data), remedy="make_plane_pair() gives such data",
-        )  # fmt: skip
+            "data",
+            expected="a Dataset in the plane, d = 2, with at most four sequences",
+            got=short(data),
+            remedy="make_plane_pair() gives such data",
+        )
     for name, given in (("paths", paths), ("directions", directions)):
         if not isinstance(given, dict) or not 0 < len(given) <= len(_LOOKS):
             raise DtypeError(
-                name, expected=f"a dict of one to {len(_LOOKS)} entries", got=short(given),
+                name,
+                expected=f"a dict of one to {len(_LOOKS)} entries",
+                got=short(given),
                 remedy='for example {"W": matrices}',
-            )  # fmt: skip
+            )
 
 
 def _shrunk(points: np.ndarray) -> np.ndarray:
@@ -100,7 +104,15 @@ def _finish(axis, reach: float, title: str) -> None:
         angle = np.linspace(0, 2 * np.pi, 100)
         axis.plot(power * np.cos(angle), power * np.sin(angle), color=FAINT, linewidth=0.6)
         if power % 2 == 0:
-            axis.text(-0.7 * power, -0.7 * power, f"$10^{power}$", color=INK, path_effects=HALO,
-                      ha="center", va="center", fontsize=10.5)  # fmt: skip
+            axis.text(
+                -0.7 * power,
+                -0.7 * power,
+                f"$10^{power}$",
+                color=INK,
+                path_effects=HALO,
+                ha="center",
+                va="center",
+                fontsize=10.5,
+            )
     axis.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=[], yticks=[])
     axis.set(aspect="equal", title=title)

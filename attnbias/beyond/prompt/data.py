@@ -95,8 +95,12 @@ def prompt_of(W: torch.Tensor) -> torch.Tensor:
     """
     W = as_float_tensor("W", W)
     if W.ndim < 2 or W.shape[-1] != W.shape[-2] or not W.shape[-1]:
-        raise ShapeError("W", expected="shape (..., d, d)", got=f"shape {tuple(W.shape)}",
-                         remedy="pass the W of a run on prompt_keys(data)")  # fmt: skip
+        raise ShapeError(
+            "W",
+            expected="shape (..., d, d)",
+            got=f"shape {tuple(W.shape)}",
+            remedy="pass the W of a run on prompt_keys(data)",
+        )
     return W[..., 0]
 
 

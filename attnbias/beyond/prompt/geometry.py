@@ -133,8 +133,10 @@ def moving_margin(data: Dataset, speed, *, attended: bool = False) -> torch.Tens
             high = level
     if not dual.any():
         raise RangeError(
-            "data", expected="rows that some V separates from zero", got="none",
+            "data",
+            expected="rows that some V separates from zero",
+            got="none",
             remedy="see solve_w_svm for the reason",
-        )  # fmt: skip
+        )
     V = rows.combine(torch.from_numpy(dual).to(rows.differences))
     return V / V.norm()

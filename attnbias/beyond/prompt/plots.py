@@ -78,10 +78,11 @@ def plot_prompt_paths(panels, *, ax: Given = None):
     rays = _labels(panels, "rays")
     if not panels or not all(p["paths"] for p in panels) or len(paths) > 6 or len(rays) > 3:
         raise RangeError(
-            "panels", expected="panels with paths, at most six labels and three rays",
+            "panels",
+            expected="panels with paths, at most six labels and three rays",
             got=f"{len(panels)} panels, {len(paths)} labels, {len(rays)} rays",
             remedy="draw fewer lines in one figure",
-        )  # fmt: skip
+        )
     fig = new_figure((WIDTH, 3.9), ax)
     axes = fig.subplots(1, len(panels), squeeze=False)[0]
     hues = dict(zip(paths, _HUES, strict=False))
@@ -105,9 +106,11 @@ def _draw(axis, panel, hues, dashes) -> None:
         far = max(far, 2 * np.abs(path).max())
         named = label in hues
         axis.plot(
-            *path.T, color=COLOURS[hues[label]] if named else FAINT,
-            label=label if named else None, linewidth=1.8 if named else 1.4,
-        )  # fmt: skip
+            *path.T,
+            color=COLOURS[hues[label]] if named else FAINT,
+            label=label if named else None,
+            linewidth=1.8 if named else 1.4,
+        )
         axis.plot(*path[0], "o", color=axis.lines[-1].get_color(), markersize=4)
     for label, ray in panel["rays"].items():
         end = far * ray / np.linalg.norm(ray)

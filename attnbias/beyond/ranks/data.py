@@ -53,10 +53,13 @@ def make_free_queries(
     X, query = unit(draw(n, T, d)), unit(draw(n, d))
     best = (y[:, None] * (X @ u)).argmax(dim=1)
     return Dataset(
-        X.double(), y.double(), query=query.double(), name="free queries",
+        X.double(),
+        y.double(),
+        query=query.double(),
+        name="free queries",
         meta={"n": n, "T": T, "d": d, "seed": seed},
         **({"opt": best} if opt else {"u": u.double()}),
-    )  # fmt: skip
+    )
 
 
 def normal_draws(seed: int):
@@ -99,14 +102,22 @@ def with_unit_values(data: Dataset) -> Dataset:
     require_dataset(data, cross=True)
     if data.opt is None:
         raise MissingDecoderError(
-            "data", expected="optimal tokens", got="none",
+            "data",
+            expected="optimal tokens",
+            got="none",
             remedy="Dataset(X, y, opt=opt), or make_free_queries",
-        )  # fmt: skip
+        )
     values = torch.zeros_like(data.X)
     values[torch.arange(data.n), data.opt, 0] = data.y
     u = torch.zeros_like(data.X[0, 0])
     u[0] = 1
     return Dataset(
-        values, data.y, u=u, lengths=data.lengths, query=data.queries, key=data.keys,
-        name=f"{data.name}, unit values", meta=dict(data.meta),
-    )  # fmt: skip
+        values,
+        data.y,
+        u=u,
+        lengths=data.lengths,
+        query=data.queries,
+        key=data.keys,
+        name=f"{data.name}, unit values",
+        meta=dict(data.meta),
+    )

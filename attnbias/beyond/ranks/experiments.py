@@ -31,9 +31,14 @@ SIZES = ((5, 5), (10, 5), (15, 5), (5, 10), (5, 15))  # (n, T) of the peers' fig
 
 
 def run(
-    *, seeds=100, nuclear: int = 50, sizes=SIZES, d=(1, 2, 3, 4, 5, 10, 15, 20), out=None,
+    *,
+    seeds=100,
+    nuclear: int = 50,
+    sizes=SIZES,
+    d=(1, 2, 3, 4, 5, 10, 15, 20),
+    out=None,
     progress: bool = False,
-) -> RankResult:  # fmt: skip
+) -> RankResult:
     """Proved bounds on both ranks for random unit tokens and free unit queries.
 
     Parameters
@@ -98,8 +103,12 @@ def _size(_name: str, pair) -> tuple[int, int]:
     try:
         n, T = pair
     except (TypeError, ValueError):
-        raise DtypeError("sizes", expected="pairs (n, T)", got=short(pair),
-                         remedy="for example [(5, 5), (10, 5)]") from None  # fmt: skip
+        raise DtypeError(
+            "sizes",
+            expected="pairs (n, T)",
+            got=short(pair),
+            remedy="for example [(5, 5), (10, 5)]",
+        ) from None
     return _positive("n", n), require_int("T", T, low=2)
 
 
@@ -166,7 +175,13 @@ def _nuclear(data: Dataset) -> dict:
 
 def _facts(norm: str, found: RankBounds) -> dict:
     largest = float(found.values[0])
-    numbers = (found.lower, found.upper, found.rows, found.sequences,
-               float(found.values[found.lower - 1]) / largest, found.error / largest,
-               found.duality_gap)  # fmt: skip
+    numbers = (
+        found.lower,
+        found.upper,
+        found.rows,
+        found.sequences,
+        float(found.values[found.lower - 1]) / largest,
+        found.error / largest,
+        found.duality_gap,
+    )
     return {f"{norm}_{name}": float(x) for name, x in zip(COLUMNS, numbers, strict=True)}

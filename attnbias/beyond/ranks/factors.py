@@ -41,10 +41,19 @@ def make_factors(d: int, rank: int, scale: float = 0.1, seed: int = 0):
 
 
 def train_factors(
-    data: Dataset, K0, Q0, step_size: float, steps: int, *, decay: float = 0.0, record=50,
-    loss: str | Loss = "exponential", normalise: str = "shared", progress: bool = False,
+    data: Dataset,
+    K0,
+    Q0,
+    step_size: float,
+    steps: int,
+    *,
+    decay: float = 0.0,
+    record=50,
+    loss: str | Loss = "exponential",
+    normalise: str = "shared",
+    progress: bool = False,
     checkpoint=None,
-) -> Trace:  # fmt: skip
+) -> Trace:
     """NGD on the pair (K, Q) of W = K Q', exact after saturation.
 
     Parameters
@@ -111,9 +120,11 @@ class Factors(Stack):
         Q = as_finite("Q0", Q0, tuple(K.shape), "(d, r), r as of K0")
         if not (K.any() or Q.any()):
             raise RangeError(
-                "K0, Q0", expected="starts that are not both zero", got="zeros",
+                "K0, Q0",
+                expected="starts that are not both zero",
+                got="zeros",
                 remedy="make_factors(d, rank): at zero both gradients vanish",
-            )  # fmt: skip
+            )
         self.loss, self.start = self.of_W.loss, torch.stack([K, Q])
         self.identity = (*self.of_W.identity, self.start)
 

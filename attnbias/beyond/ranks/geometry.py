@@ -125,10 +125,17 @@ def frobenius_rank(data: Dataset, opt=None) -> RankBounds:
     sequences = len(svm.rows.sequence[svm.support].unique())
     n, d = svm.rows.queries.shape
     return RankBounds(
-        "frobenius", int((values > error).sum()), min(sequences, d) if proved else min(n, d),
-        values, error, values / values[0], error / float(values[0]), len(svm.support), sequences,
+        "frobenius",
+        int((values > error).sum()),
+        min(sequences, d) if proved else min(n, d),
+        values,
+        error,
+        values / values[0],
+        error / float(values[0]),
+        len(svm.support),
+        sequences,
         svm.duality_gap,
-    )  # fmt: skip
+    )
 
 
 def _proved_support(svm: SVMSolution) -> tuple[torch.Tensor, float, bool]:
@@ -234,9 +241,17 @@ def nuclear_bounds(rows: GapRows, solution: SVMSolution) -> RankBounds:
     n, d = rows.queries.shape
     below = max(int((top + dual_error >= 1).sum()), 1)
     return RankBounds(
-        "nuclear", max(int((values > error).sum()), 1), min(below, n, d), values, error, top,
-        dual_error, len(active), sequences, solution.duality_gap,
-    )  # fmt: skip
+        "nuclear",
+        max(int((values > error).sum()), 1),
+        min(below, n, d),
+        values,
+        error,
+        top,
+        dual_error,
+        len(active),
+        sequences,
+        solution.duality_gap,
+    )
 
 
 def _parts(rows: GapRows, solution: SVMSolution, active: torch.Tensor) -> _Parts:

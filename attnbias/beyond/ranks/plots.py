@@ -49,8 +49,16 @@ def plot_ranks(ours, theirs=None, *, titles=("Frobenius", "nuclear"), ax: Given 
             axis.plot(part["d"], part[title], label=f"n = {n}", **look)
             if theirs is not None:
                 other = theirs[theirs["n"] == n]
-                axis.plot(other["d"], other[title], linestyle=":", linewidth=1.0,
-                          markerfacecolor="white", markersize=7, zorder=1, **look)  # fmt: skip
+                axis.plot(
+                    other["d"],
+                    other[title],
+                    linestyle=":",
+                    linewidth=1.0,
+                    markerfacecolor="white",
+                    markersize=7,
+                    zorder=1,
+                    **look,
+                )
         axis.set(title=title, xlabel="features d")
     axes[0].set_ylabel("mean rank of the solution")
     axes[0].legend(loc="upper left")
@@ -93,8 +101,13 @@ def plot_left_over(runs, *, ax: Given = None):
     axis = fig.subplots()
     for (label, (norm, share, exponent)), (colour, mark) in zip(runs.items(), MARKS, strict=False):
         axis.loglog(norm, share, color=COLOURS[colour], marker=mark, label=label, markersize=4)
-        axis.loglog(norm, share[-1] * (norm / norm[-1]) ** exponent, color=INK, linewidth=0.9,
-                    linestyle="--")  # fmt: skip
+        axis.loglog(
+            norm,
+            share[-1] * (norm / norm[-1]) ** exponent,
+            color=INK,
+            linewidth=0.9,
+            linestyle="--",
+        )
     axis.set(xlabel="nuclear norm of W", ylabel="share outside the rank")
     axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig

@@ -72,17 +72,25 @@ def claims(table: pandas.DataFrame) -> CheckTable:
     frobenius, nuclear = (table[table[f"{norm}_status"] == "solved"] for norm in "FN")
     certain, low = decided(table, "F"), decided(table, "N")
     rank = low["N_lower"]
-    return CheckTable([
-        _none("Frobenius: ranks other than min(sequences with support rows, d)",
-              certain["F_lower"] != certain[["F_sequences", "d"]].min(axis=1)),
-        _share("Frobenius: share undecided", frobenius["F_lower"] != frobenius["F_upper"]),
-        _none("nuclear: ranks r with r(r + 1)/2 above the active constraints",
-              rank * (rank + 1) / 2 > low["N_rows"]),
-        _none("nuclear: ranks above the Frobenius solution's", rank > low["F_upper"]),
-        _share("nuclear: share undecided", nuclear["N_lower"] != nuclear["N_upper"]),
-        _none("infeasible or undecided although n <= d",
-              table[table["n"] <= table["d"]]["F_status"] != "solved"),
-    ])  # fmt: skip
+    return CheckTable(
+        [
+            _none(
+                "Frobenius: ranks other than min(sequences with support rows, d)",
+                certain["F_lower"] != certain[["F_sequences", "d"]].min(axis=1),
+            ),
+            _share("Frobenius: share undecided", frobenius["F_lower"] != frobenius["F_upper"]),
+            _none(
+                "nuclear: ranks r with r(r + 1)/2 above the active constraints",
+                rank * (rank + 1) / 2 > low["N_rows"],
+            ),
+            _none("nuclear: ranks above the Frobenius solution's", rank > low["F_upper"]),
+            _share("nuclear: share undecided", nuclear["N_lower"] != nuclear["N_upper"]),
+            _none(
+                "infeasible or undecided although n <= d",
+                table[table["n"] <= table["d"]]["F_status"] != "solved",
+            ),
+        ]
+    )
 
 
 def decided(table: pandas.DataFrame, norm: str) -> pandas.DataFrame:
@@ -91,11 +99,19 @@ def decided(table: pandas.DataFrame, norm: str) -> pandas.DataFrame:
 
 
 def _none(statement: str, exceptions) -> Check:
-    return Check(statement, int(exceptions.sum()), 0, "<=", SOURCE, "d",
-                 reason=f"of {len(exceptions)}")  # fmt: skip
+    return Check(
+        statement, int(exceptions.sum()), 0, "<=", SOURCE, "d", reason=f"of {len(exceptions)}"
+    )
 
 
 def _share(statement: str, exceptions) -> Check:
-    return Check(statement, float(exceptions.mean()), MOST_OPEN, "<=", SOURCE, "d",
-                 applicable=len(exceptions) > 0,
-                 reason=f"{int(exceptions.sum())} of {len(exceptions)}")  # fmt: skip
+    return Check(
+        statement,
+        float(exceptions.mean()),
+        MOST_OPEN,
+        "<=",
+        SOURCE,
+        "d",
+        applicable=len(exceptions) > 0,
+        reason=f"{int(exceptions.sum())} of {len(exceptions)}",
+    )

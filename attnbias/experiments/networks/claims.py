@@ -27,9 +27,11 @@ def require_logs(logs, labels) -> None:
     )
     if not plain or len({len(logs[label]) for label in labels}) != 1 or not logs[min(labels)]:
         raise DtypeError(
-            "logs", expected="a TrainingLog a seed for each of " + ", ".join(labels),
-            got=short(logs), remedy="pass the logs of a result of this figure",
-        )  # fmt: skip
+            "logs",
+            expected="a TrainingLog a seed for each of " + ", ".join(labels),
+            got=short(logs),
+            remedy="pass the logs of a result of this figure",
+        )
 
 
 def leads(logs, ahead: str, behind: str) -> np.ndarray:
@@ -65,9 +67,14 @@ def catch_up(logs, ahead: str, behind: str) -> list[float]:
 
 
 def check_faster(
-    statement: str, logs, ahead: str, behind: str, source: str, by: float = FASTER,
+    statement: str,
+    logs,
+    ahead: str,
+    behind: str,
+    source: str,
+    by: float = FASTER,
     provenance: str = "a",
-) -> Check:  # fmt: skip
+) -> Check:
     """That `ahead` is faster than `behind`, by a factor, in every seed."""
     found, reached = leads(logs, ahead, behind), catch_up(logs, ahead, behind)
     never = sum(np.isinf(reached))

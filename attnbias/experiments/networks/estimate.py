@@ -30,14 +30,19 @@ LAUNCH = 8e-6  # seconds in which the host starts one operation, where starting 
 FORWARD = 1 / 3  # of a step's time: what an evaluation takes of the same batch [d]
 SAMPLE = 512  # examples that are looked at
 SECONDS = 12.0  # of timed steps, one at least
-SHAPES = {"huggingface": {}, "packages": dict(hidden_size=384, num_hidden_layers=6,
-          num_attention_heads=12, intermediate_size=1536)}  # fmt: skip
+SHAPES = {
+    "huggingface": {},
+    "packages": dict(
+        hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536
+    ),
+}
 # Training and test examples of the paper's sets, as the loaders split them.
 PAPER = {
-    "fig1": ("MultiNLI", 392_702, 9_832), "fig4": ("CivilComments", 1_804_874, 97_320),
+    "fig1": ("MultiNLI", 392_702, 9_832),
+    "fig4": ("CivilComments", 1_804_874, 97_320),
     "fig6": ("MNIST", *(sum(COUNTS["MNIST", split]) for split in ("train", "test"))),
     "fig7": ("CIFAR-10", *(sum(COUNTS["CIFAR-10", split]) for split in ("train", "test"))),
-}  # fmt: skip
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,20 +92,22 @@ class Estimate:
     def __str__(self) -> str:
         shapes = ", ".join(f"{name} {tuple(shape)}" for name, shape in self.shapes.items())
         here, there = (self.steps * each / 3600 for each in (self.seconds, self.h200))
-        return "\n".join([
-            f"{self.title}: a dry run, nothing is trained and nothing written",
-            f"  data       {self.data}",
-            f"  batch      {shapes}",
-            f"  model      {self.parameters:,} parameters",
-            f"  memory     {self.memory / 1e6:,.0f} MB: weights, gradients, Adam's state, and what "
-            "a step keeps for its gradient",
-            f"  runs       {self.runs}",
-            f"  here       {self.seconds:.3g} s a step, measured, in {self.processor:.3g} s of "
-            f"processor time: {here:.3g} hours (fewer if the machine was busy)",
-            f"  one H200   {self.h200:.3g} s a step: {there:.3g} hours. A prediction, not run: "
-            f"{self.flops / 1e9:.3g} GFLOP at {UTILISATION:.0%} of the data sheet's peak, or "
-            f"{self.operations:,} operations at {1e6 * LAUNCH:g} us, whichever is longer",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                f"{self.title}: a dry run, nothing is trained and nothing written",
+                f"  data       {self.data}",
+                f"  batch      {shapes}",
+                f"  model      {self.parameters:,} parameters",
+                f"  memory     {self.memory / 1e6:,.0f} MB: weights, gradients, Adam's state, "
+                "and what a step keeps for its gradient",
+                f"  runs       {self.runs}",
+                f"  here       {self.seconds:.3g} s a step, measured, in {self.processor:.3g} s of "
+                f"processor time: {here:.3g} hours (fewer if the machine was busy)",
+                f"  one H200   {self.h200:.3g} s a step: {there:.3g} hours. A prediction, not run: "
+                f"{self.flops / 1e9:.3g} GFLOP at {UTILISATION:.0%} of the data sheet's peak, or "
+                f"{self.operations:,} operations at {1e6 * LAUNCH:g} us, whichever is longer",
+            ]
+        )
 
 
 class Glimpse:
@@ -191,10 +198,13 @@ def estimate(
     arithmetic = found["flops"] / (UTILISATION * PEAK[common["precision"]])
     sizes = f"{counts['train']:,} training and {counts['test']:,} test examples"
     return Estimate(
-        recipe.figure.TITLE, f"{sizes} ({glimpse.words})" if known else sizes,
-        runs=f"at most {runs} of {length:,} steps", steps=runs * length + evaluations,
-        h200=max(arithmetic, LAUNCH * found["operations"]), **found,
-    )  # fmt: skip
+        recipe.figure.TITLE,
+        f"{sizes} ({glimpse.words})" if known else sizes,
+        runs=f"at most {runs} of {length:,} steps",
+        steps=runs * length + evaluations,
+        h200=max(arithmetic, LAUNCH * found["operations"]),
+        **found,
+    )
 
 
 def measure(model, examples, batch_size: int, device, precision="no") -> dict:
@@ -230,10 +240,14 @@ def measure(model, examples, batch_size: int, device, precision="no") -> dict:
     )
     numbers = sum(p.numel() for p in model.parameters())
     return {
-        "shapes": shapes, "parameters": numbers, "memory": 16 * numbers + sum(kept.found.values()),
-        "flops": flops.get_total_flops(), "operations": counted.count,
-        "seconds": seconds, "processor": processor,
-    }  # fmt: skip
+        "shapes": shapes,
+        "parameters": numbers,
+        "memory": 16 * numbers + sum(kept.found.values()),
+        "flops": flops.get_total_flops(),
+        "operations": counted.count,
+        "seconds": seconds,
+        "processor": processor,
+    }
 
 
 class _Operations(TorchDispatchMode):

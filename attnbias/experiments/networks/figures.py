@@ -102,9 +102,15 @@ class LanguageFigure(NetworkFigure):
     }
 
     def run(
-        self, seeds=3, *, source="huggingface", model=None, max_length=128, batch_size=32,
+        self,
+        seeds=3,
+        *,
+        source="huggingface",
+        model=None,
+        max_length=128,
+        batch_size=32,
         **training,
-    ) -> NetworkResult:  # fmt: skip
+    ) -> NetworkResult:
         """Fine-tune a BERT on sentences with four optimizers.
 
         Parameters
@@ -142,8 +148,15 @@ class LanguageFigure(NetworkFigure):
         train, test = (TextExamples(texts, tokenizer, max_length) for texts in sets.values())
         settings = {"source": str(source), "model": model, "max_length": max_length}
         stand_ins = [self.corpora.get(source, "").format(count=len(train)), STANDS_IN.get(model)]
-        recipe = Recipe(self, lambda seed: load_classifier(classes, model, seed=seed),
-                        train, test, batch_size, settings, stand_ins)  # fmt: skip
+        recipe = Recipe(
+            self,
+            lambda seed: load_classifier(classes, model, seed=seed),
+            train,
+            test,
+            batch_size,
+            settings,
+            stand_ins,
+        )
         return train_all(recipe, seeds, **training)
 
     def claims(self, logs) -> CheckTable:
@@ -163,11 +176,16 @@ class LanguageFigure(NetworkFigure):
         require_logs(logs, self.GRIDS)
         words = {check_faster: "faster", check_much_faster: "significantly faster"}
         ahead = [label for label in ("SNGD", "SPS", HALF) if label in logs]
-        return CheckTable([
-            *(check(f"{label} trains {words[check]} than SGD", logs, label, "SGD", self.TEXT)
-              for check in words for label in ahead),
-            *(check for label in ahead for check in check_beside_control(logs, label)),
-        ])  # fmt: skip
+        return CheckTable(
+            [
+                *(
+                    check(f"{label} trains {words[check]} than SGD", logs, label, "SGD", self.TEXT)
+                    for check in words
+                    for label in ahead
+                ),
+                *(check for label in ahead for check in check_beside_control(logs, label)),
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -242,12 +260,23 @@ class VisionFigure(NetworkFigure):
         images = {split: self.load(split, source=source) for split in ("train", "test")}
         train = ImageExamples(images["train"])
         test = ImageExamples(images["test"], mean=train.mean, std=train.std)
-        settings = {"size": size, "source": str(source), "mean": train.mean.tolist(),
-                    "std": train.std.tolist()}  # fmt: skip
+        settings = {
+            "size": size,
+            "source": str(source),
+            "mean": train.mean.tolist(),
+            "std": train.std.tolist(),
+        }
         sample = f"{len(train)} training and {len(test)} test images of the data set"
         stand_ins = [SMALLER if size != "usual" else "", sample if source == "bundled" else ""]
-        recipe = Recipe(self, lambda seed: self.model(seed=seed, size=size),
-                        train, test, batch_size, settings, stand_ins)  # fmt: skip
+        recipe = Recipe(
+            self,
+            lambda seed: self.model(seed=seed, size=size),
+            train,
+            test,
+            batch_size,
+            settings,
+            stand_ins,
+        )
         return train_all(recipe, seeds, **training)
 
     def claims(self, logs) -> CheckTable:
@@ -263,13 +292,17 @@ class VisionFigure(NetworkFigure):
         """
         require_logs(logs, self.GRIDS)
         polyak = [label for label in ("SPS", HALF) if label in logs]
-        return CheckTable([
-            *(check_faster(f"{label} trains faster than SGD", logs, label, "SGD", self.TEXT)
-              for label in polyak),
-            check_faster("SNGD trains slower than SGD", logs, "SGD", "SNGD", self.TEXT),
-            *self.last_claims(logs, self.TEXT),
-            *(check for label in polyak for check in check_beside_control(logs, label)),
-        ])  # fmt: skip
+        return CheckTable(
+            [
+                *(
+                    check_faster(f"{label} trains faster than SGD", logs, label, "SGD", self.TEXT)
+                    for label in polyak
+                ),
+                check_faster("SNGD trains slower than SGD", logs, "SGD", "SNGD", self.TEXT),
+                *self.last_claims(logs, self.TEXT),
+                *(check for label in polyak for check in check_beside_control(logs, label)),
+            ]
+        )
 
 
 def _no_gain(logs, text: str) -> list:
@@ -285,23 +318,45 @@ def _norms_grow(logs, text: str) -> list:
 
 
 fig1 = LanguageFigure(
-    "fig1", "Figure 1: BERT on sentence pairs", "Section 5, text on Fig. 1", 10, load_nli,
-    {"packages": "SNLI ({count:,} training pairs, captions only) in place of MultiNLI",
-     "bundled": "{count:,} pairs of SNLI in place of MultiNLI"},
-)  # fmt: skip
+    "fig1",
+    "Figure 1: BERT on sentence pairs",
+    "Section 5, text on Fig. 1",
+    10,
+    load_nli,
+    {
+        "packages": "SNLI ({count:,} training pairs, captions only) in place of MultiNLI",
+        "bundled": "{count:,} pairs of SNLI in place of MultiNLI",
+    },
+)
 fig4 = LanguageFigure(
-    "fig4", "Figure 4: BERT on toxic comments", "Section 5 and Appendix C, text on Fig. 4", 10,
+    "fig4",
+    "Figure 4: BERT on toxic comments",
+    "Section 5 and Appendix C, text on Fig. 4",
+    10,
     load_toxic,
-    {"huggingface": "google/civil_comments ({count:,} for training, in splits of its own) in place "
-                    "of WILDS' CivilComments",
-     "packages": "Wikipedia comments and tweets ({count:,} for training) in place of CivilComments",
-     "bundled": "{count:,} Wikipedia comments and tweets in place of CivilComments"},
-)  # fmt: skip
+    {
+        "huggingface": "google/civil_comments ({count:,} for training, in splits of its own) in "
+        "place of WILDS' CivilComments",
+        "packages": "Wikipedia comments and tweets ({count:,} for training) in place of "
+        "CivilComments",
+        "bundled": "{count:,} Wikipedia comments and tweets in place of CivilComments",
+    },
+)
 fig6 = VisionFigure(
-    "fig6", "Figure 6: a ViT on MNIST", "Appendix C, text on Fig. 6", 40, load_mnist,
-    vit_small_mnist, _no_gain,
-)  # fmt: skip
+    "fig6",
+    "Figure 6: a ViT on MNIST",
+    "Appendix C, text on Fig. 6",
+    40,
+    load_mnist,
+    vit_small_mnist,
+    _no_gain,
+)
 fig7 = VisionFigure(
-    "fig7", "Figure 7: a ViT on CIFAR-10", "Appendix C, text on Fig. 7", 80, load_cifar10,
-    vit_small_cifar10, _norms_grow,
-)  # fmt: skip
+    "fig7",
+    "Figure 7: a ViT on CIFAR-10",
+    "Appendix C, text on Fig. 7",
+    80,
+    load_cifar10,
+    vit_small_cifar10,
+    _norms_grow,
+)

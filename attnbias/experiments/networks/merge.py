@@ -40,14 +40,17 @@ def merged(results: Sequence[NetworkResult], claims: Callable) -> NetworkResult:
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if other or twice:
         raise RangeError(
-            "results", expected="equal figures, seeds and settings, and each optimizer once",
+            "results",
+            expected="equal figures, seeds and settings, and each optimizer once",
             got="different " + ", ".join(other) if other else ", ".join(twice) + " twice",
             remedy="run what is missing with the settings of the others, for other optimizers",
-        )  # fmt: skip
+        )
     order = [label for label in OPTIMIZERS if label in labels]
     owner = {label: each for each in results for label in each.logs}
-    whole = {name: {label: getattr(owner[label], name)[label] for label in order}
-             for name in ("logs", "losses", "step_sizes")}  # fmt: skip
+    whole = {
+        name: {label: getattr(owner[label], name)[label] for label in order}
+        for name in ("logs", "losses", "step_sizes")
+    }
     made = provenance() | {"parts": [each.provenance for each in results]}
     whole |= {"claims": judged(claims, whole["logs"]), "provenance": made}
     return dataclasses.replace(first, **whole)

@@ -72,8 +72,9 @@ class NetworkResult(JsonResult):
         """The median of `losses` over the seeds, by optimizer and value, where several were run."""
         return {
             label: {value: float(np.median(found)) for value, found in row.items()}
-            for label, row in self.losses.items() if len(row) > 1
-        }  # fmt: skip
+            for label, row in self.losses.items()
+            if len(row) > 1
+        }
 
     def curves(self, label: str, name: str) -> np.ndarray:
         """(seeds, records) of one curve of one optimizer."""
@@ -93,22 +94,32 @@ class NetworkResult(JsonResult):
         for label in self.logs:
             losses = self.curves(label, "train_loss")[:, -1]
             rows[label] = {
-                "step size": self.step_sizes[label], "train loss": np.median(losses),
-                "lowest": losses.min(), "highest": losses.max(),
-            } | {name.replace("_", " "): np.median(self.curves(label, name)[:, -1])
-                 for name in curves}  # fmt: skip
+                "step size": self.step_sizes[label],
+                "train loss": np.median(losses),
+                "lowest": losses.min(),
+                "highest": losses.max(),
+            } | {
+                name.replace("_", " "): np.median(self.curves(label, name)[:, -1])
+                for name in curves
+            }
         return pandas.DataFrame.from_dict(rows, orient="index")
 
     def _packed(self) -> dict:
         """Seeds, substitutes, losses and logs as json holds them."""
         losses = {
-            label: {value: [x if math.isfinite(x) else "inf" for x in found]
-                    for value, found in row.items()}
+            label: {
+                value: [x if math.isfinite(x) else "inf" for x in found]
+                for value, found in row.items()
+            }
             for label, row in self.losses.items()
-        }  # fmt: skip
+        }
         logs = {label: [log.to_json(DIGITS) for log in logs] for label, logs in self.logs.items()}
-        return {"seeds": list(self.seeds), "substitutes": list(self.substitutes),
-                "losses": losses, "logs": logs}  # fmt: skip
+        return {
+            "seeds": list(self.seeds),
+            "substitutes": list(self.substitutes),
+            "losses": losses,
+            "logs": logs,
+        }
 
     @staticmethod
     def _unpacked(stored: dict, claims: Callable) -> dict:
@@ -117,10 +128,16 @@ class NetworkResult(JsonResult):
             label: {value: [float(x) for x in found] for value, found in row.items()}
             for label, row in stored["losses"].items()
         }
-        logs = {label: tuple(map(TrainingLog.from_json, logs))
-                for label, logs in stored["logs"].items()}  # fmt: skip
-        return {"seeds": tuple(stored["seeds"]), "substitutes": tuple(stored["substitutes"]),
-                "losses": losses, "logs": logs, "claims": judged(claims, logs)}  # fmt: skip
+        logs = {
+            label: tuple(map(TrainingLog.from_json, logs)) for label, logs in stored["logs"].items()
+        }
+        return {
+            "seeds": tuple(stored["seeds"]),
+            "substitutes": tuple(stored["substitutes"]),
+            "losses": losses,
+            "logs": logs,
+            "claims": judged(claims, logs),
+        }
 
     def __repr__(self) -> str:
         last = next(iter(self.logs.values()))[0].step[-1]
@@ -129,6 +146,8 @@ class NetworkResult(JsonResult):
         for label in self.logs:
             loss = np.median(self.curves(label, "train_loss")[:, -1])
             accuracy = np.median(self.curves(label, "test_accuracy")[:, -1])
-            lines.append(f"  {label} at {self.step_sizes[label]:g}: train loss {loss:.3g}, "
-                         f"test accuracy {accuracy:.3f}")  # fmt: skip
+            lines.append(
+                f"  {label} at {self.step_sizes[label]:g}: train loss {loss:.3g}, "
+                f"test accuracy {accuracy:.3f}"
+            )
         return "\n".join(lines)

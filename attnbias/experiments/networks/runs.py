@@ -78,11 +78,21 @@ class Recipe:
 
 
 def train_all(
-    recipe: Recipe, seeds, *, epochs: float | None = None, steps: int | None = None,
-    records: int = 20, eval_examples: int = 1000, step_sizes: dict | None = None, optimizers=None,
-    device: str = "cpu", precision: str = "no", out=None, progress: bool = False,
+    recipe: Recipe,
+    seeds,
+    *,
+    epochs: float | None = None,
+    steps: int | None = None,
+    records: int = 20,
+    eval_examples: int = 1000,
+    step_sizes: dict | None = None,
+    optimizers=None,
+    device: str = "cpu",
+    precision: str = "no",
+    out=None,
+    progress: bool = False,
     dry_run: bool = False,
-) -> NetworkResult | Estimate:  # fmt: skip
+) -> NetworkResult | Estimate:
     """Choose each optimizer's step size by runs of full length, train on each seed, judge.
 
     Parameters
@@ -134,16 +144,23 @@ def train_all(
     figure, per_epoch = recipe.figure, len(recipe.train) // recipe.batch_size
     total = _steps(epochs, steps, figure.epochs, per_epoch)
     tried = _values(figure.GRIDS, optimizers, step_sizes)
-    common = {"batch_size": recipe.batch_size, "eval_examples": eval_examples, "device": device,
-              "precision": precision}  # fmt: skip
-    settings = recipe.settings | common | {
-        "steps": total, "records": require_int("records", records, low=1)
-    }  # fmt: skip
+    common = {
+        "batch_size": recipe.batch_size,
+        "eval_examples": eval_examples,
+        "device": device,
+        "precision": precision,
+    }
+    settings = (
+        recipe.settings
+        | common
+        | {"steps": total, "records": require_int("records", records, low=1)}
+    )
     if require_flag("dry_run", dry_run):
         others = len(seeds) - 1  # at the best value and its neighbours
         runs = sum(len(values) + min(len(values), 3) * others for values in tried.values())
-        return estimate(recipe, lambda epoch: _steps(epochs, steps, figure.epochs, epoch),
-                        runs, records, common)  # fmt: skip
+        return estimate(
+            recipe, lambda epoch: _steps(epochs, steps, figure.epochs, epoch), runs, records, common
+        )
     settings |= {"data": digest([known_by(recipe.train), known_by(recipe.test)])}
     with desk_at(out, figure.name, settings, device) as desk:
         jobs = Jobs(recipe, desk, total, max(1, total // records), common, progress)
@@ -196,10 +213,18 @@ class Jobs:
             self.desk.require_start(seed, digest(identity_of_model(model)))
             try:
                 return fit(
-                    model, recipe.train, recipe.test, OPTIMIZERS[label](value),
-                    steps=steps, record_every=every, seed=seed, checkpoint=checkpoint,
-                    progress=self.progress, label=words, **self.common,
-                )  # fmt: skip
+                    model,
+                    recipe.train,
+                    recipe.test,
+                    OPTIMIZERS[label](value),
+                    steps=steps,
+                    record_every=every,
+                    seed=seed,
+                    checkpoint=checkpoint,
+                    progress=self.progress,
+                    label=words,
+                    **self.common,
+                )
             except (DivergedError, NonFiniteError) as error:
                 if not hasattr(error, "log"):
                     raise
@@ -222,8 +247,9 @@ def _chosen(jobs: Jobs, tried: dict, seeds) -> tuple[dict, dict]:
         every_seed = {k: ends(label, values[k], seeds) for k in near}
         least = min(near, key=lambda k, found=every_seed: statistics.median(found[k]))
         chosen[label] = values[least]
-        losses[label] = {exact_word(value): every_seed.get(k, first[k])
-                         for k, value in enumerate(values)}  # fmt: skip
+        losses[label] = {
+            exact_word(value): every_seed.get(k, first[k]) for k, value in enumerate(values)
+        }
     return losses, chosen
 
 
@@ -256,7 +282,9 @@ def _steps(epochs, steps, usual: int, per_epoch: int) -> int:
         return max(1, round(epochs * per_epoch))
     if epochs is not None:
         raise RangeError(
-            "epochs and steps", expected="one of the two at most", got="both",
+            "epochs and steps",
+            expected="one of the two at most",
+            got="both",
             remedy="give epochs=40, say, or steps=1000",
-        )  # fmt: skip
+        )
     return require_int("steps", steps, low=1)

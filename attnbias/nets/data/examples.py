@@ -70,9 +70,11 @@ class ImageExamples:
         self.std = own[1] if std is None else as_floats("std", std, shape, "(C,)").double()
         if bool((self.std <= 0).any()):
             raise RangeError(
-                "std", expected="a positive deviation in each channel", got=str(self.std.tolist()),
+                "std",
+                expected="a positive deviation in each channel",
+                got=str(self.std.tolist()),
                 remedy="give std, or drop the channel in which all pixels are equal",
-            )  # fmt: skip
+            )
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -146,10 +148,14 @@ class TextExamples:
         for start in tqdm(starts, "word pieces", disable=not progress, leave=False):
             some = slice(start, start + self.CHUNK)
             rows = tokenizer(
-                list(texts.first[some]), None if texts.second is None else list(texts.second[some]),
-                truncation="longest_first", max_length=self.max_length, padding=False,
-                return_attention_mask=False, return_token_type_ids=True,
-            )  # fmt: skip
+                list(texts.first[some]),
+                None if texts.second is None else list(texts.second[some]),
+                truncation="longest_first",
+                max_length=self.max_length,
+                padding=False,
+                return_attention_mask=False,
+                return_token_type_ids=True,
+            )
             lengths += map(len, rows["input_ids"])
             ids.append(_flat(rows["input_ids"], np.int32))
             types.append(_flat(rows["token_type_ids"], np.int8))
@@ -183,9 +189,11 @@ def require_tokenizer(tokenizer) -> None:
     """A tokenizer that can pad."""
     if not callable(tokenizer) or getattr(tokenizer, "pad_token_id", None) is None:
         raise DtypeError(
-            "tokenizer", expected="a tokenizer of transformers with a padding token",
-            got=type(tokenizer).__name__, remedy="load_tokenizer gives one",
-        )  # fmt: skip
+            "tokenizer",
+            expected="a tokenizer of transformers with a padding token",
+            got=type(tokenizer).__name__,
+            remedy="load_tokenizer gives one",
+        )
 
 
 def _moments(pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

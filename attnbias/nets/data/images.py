@@ -15,8 +15,17 @@ from ._arrays import require_array, require_labels
 SPLITS = ("train", "test")
 DIGITS = tuple("0123456789")
 THINGS = (
-    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
-)  # fmt: skip
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
 # Images of each class in the full sets; for MNIST these tell a whole copy from a part.
 COUNTS = {
     ("MNIST", "train"): (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
@@ -160,9 +169,10 @@ def _require_whole(what: str, split: str, labels: np.ndarray, counts: tuple[int,
     found = None if outside else tuple(np.bincount(labels, minlength=10).tolist())
     if found != counts:
         raise damaged(
-            f"{what}: {split} split", f"{sum(counts)} images, by class {counts}",
+            f"{what}: {split} split",
+            f"{sum(counts)} images, by class {counts}",
             "labels other than 0 to 9" if outside else f"{len(labels)}, by class {found}",
-        )  # fmt: skip
+        )
 
 
 def _read_cifar10(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:

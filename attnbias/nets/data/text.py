@@ -64,10 +64,11 @@ class TextSet:
         texts = [self.first] if self.second is None else [self.first, self.second]
         if not all(isinstance(v, tuple) and all(isinstance(t, str) for t in v) for v in texts):
             raise DtypeError(
-                "first, second", expected="tuples of strings",
+                "first, second",
+                expected="tuples of strings",
                 got=", ".join(type(value).__name__ for value in (self.first, self.second)),
                 remedy="convert with tuple(...); second may be None",
-            )  # fmt: skip
+            )
         require_labels(self.labels, self.classes, *map(len, texts))
 
     def __len__(self) -> int:
@@ -250,10 +251,22 @@ def _by_majority(toxicity) -> np.ndarray:
 READERS: dict = {
     ("snli", False): ("SNLI", None, "SNLI, pairs of sentences with labels", _snli),
     ("snli", True): (
-        "MultiNLI", "nyu-mll/multi_nli", "columns premise, hypothesis and label", _multi_nli),
+        "MultiNLI",
+        "nyu-mll/multi_nli",
+        "columns premise, hypothesis and label",
+        _multi_nli,
+    ),
     ("wilds", False): (
-        "CivilComments (WILDS)", None, "columns comment_text, toxicity and split", _wilds),
+        "CivilComments (WILDS)",
+        None,
+        "columns comment_text, toxicity and split",
+        _wilds,
+    ),
     ("toxic", False): ("Jigsaw and Davidson", None, "columns is_offensive and text", _toxic),
     ("toxic", True): (
-        "CivilComments", "google/civil_comments", "columns text and toxicity", _civil_comments),
-}  # fmt: skip
+        "CivilComments",
+        "google/civil_comments",
+        "columns text and toxicity",
+        _civil_comments,
+    ),
+}

@@ -89,30 +89,39 @@ class HeadProbe:
         before = self._kept.get("step", np.array([-1]))
         step = require_int("step", step, low=0)
         if step <= before[-1]:
-            raise RangeError("step", expected=f"more than {before[-1]}, the last one recorded",
-                             got=str(step), remedy="make a new probe for another run")  # fmt: skip
+            raise RangeError(
+                "step",
+                expected=f"more than {before[-1]}, the last one recorded",
+                got=str(step),
+                remedy="make a new probe for another run",
+            )
         heads = list(record_heads(model, self.inputs, tokenizer=self._tokenizer, **self._asked))
         other = next((head for head in heads if head.space != STREAM), None)
         if other is not None:
             raise RangeError(
-                "model", expected="heads with a W of their own, in the residual stream",
+                "model",
+                expected="heads with a W of their own, in the residual stream",
                 got=f"{other!r}, whose W is made anew for its tokens",
                 remedy="record single steps: record_heads(model, inputs)",
-            )  # fmt: skip
+            )
         shapes = {f"a W {tuple(head.W.shape)}" for head in heads}
         if len(shapes) > 1:
-            raise RangeError("layers", expected="layers whose heads are of one shape",
-                             got=" and ".join(sorted(shapes)),
-                             remedy="give each shape a probe of its own: layers=...")  # fmt: skip
+            raise RangeError(
+                "layers",
+                expected="layers whose heads are of one shape",
+                got=" and ".join(sorted(shapes)),
+                remedy="give each shape a probe of its own: layers=...",
+            )
         found = [_measured(head) for head in heads]
         self._keep(step, heads, *zip(*found, strict=True))
 
     def _keep(self, step: int, heads, values, selected, W_mm) -> None:
         new = {
-            "step": np.array([step]), "values": np.array(values)[None],
+            "step": np.array([step]),
+            "values": np.array(values)[None],
             "selected": np.stack(selected)[None],
             "W": np.stack([head.W.float().numpy() for head in heads])[None],
-        }  # fmt: skip
+        }
         joined = (
             {k: np.concatenate([self._kept[k], v]) for k, v in new.items()} if self._kept else new
         )
@@ -128,8 +137,12 @@ class HeadProbe:
             Nothing is.
         """
         if not self._kept:
-            raise RangeError("probe", expected="at least one record", got="none",
-                             remedy="call probe(model, step)")  # fmt: skip
+            raise RangeError(
+                "probe",
+                expected="at least one record",
+                got="none",
+                remedy="call probe(model, step)",
+            )
         kept, W = self._kept, self._kept["W"].astype(float)
         series = dict(zip(MEASURED, np.moveaxis(kept["values"], 2, 0), strict=True))
         moved = np.linalg.norm(np.diff(W, axis=0, prepend=W[:1]), axis=(2, 3))

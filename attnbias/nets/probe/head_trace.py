@@ -16,8 +16,17 @@ if TYPE_CHECKING:
     import pandas
 
 KIND = "head trace"
-SERIES = ("entropy", "saturation", "margin", "cosine", "cosine_span", "cosine_end", "norm", "path",
-          "kept")  # fmt: skip
+SERIES = (
+    "entropy",
+    "saturation",
+    "margin",
+    "cosine",
+    "cosine_span",
+    "cosine_end",
+    "norm",
+    "path",
+    "kept",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,8 +127,9 @@ class HeadTrace:
             shape = (len(arrays["step"]), len(arrays["layer"]))
             if {each.shape for each in (*series.values(), arrays["selected"][..., 0])} != {shape}:
                 raise ValueError("arrays of unequal lengths")
-            return cls(*(arrays[name] for name in names), series, arrays["selected"],
-                       dict(header["meta"]))  # fmt: skip
+            return cls(
+                *(arrays[name] for name in names), series, arrays["selected"], dict(header["meta"])
+            )
 
 
 def alike(W: np.ndarray, target: np.ndarray) -> np.ndarray:

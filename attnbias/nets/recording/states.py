@@ -71,8 +71,9 @@ def joined(parts, queries: int, module, turns: Sequence[torch.Tensor]) -> Record
     position = torch.cat([each[:, :queries] for each, _ in places])
     whole = {
         name: torch.cat([getattr(call, name) for call in calls])
-        for name in ("k", "v", "x") if getattr(calls[0], name) is not None
-    }  # fmt: skip
+        for name in ("k", "v", "x")
+        if getattr(calls[0], name) is not None
+    }
     q = torch.cat([call.q[:, :, :queries] for call in calls])
     mask = torch.cat([call.masks[0][:, :, :queries] for call in calls])
     call = dataclasses.replace(calls[-1], q=q, masks=(mask,), out=None, **whole)
@@ -179,8 +180,10 @@ def _in_coordinates(record: Record, keys, queries, w, real) -> Record:
     states = torch.zeros(*real.shape, len(sizes), dtype=torch.float64)
     states[real] = vectors * sizes
     inverse = (vectors / sizes).T
-    maps = tuple((inverse @ each.transpose(1, 2)[real].flatten(1)).T.unflatten(0, each.shape[1::2])
-                 for each in (keys, queries))  # fmt: skip
+    maps = tuple(
+        (inverse @ each.transpose(1, 2)[real].flatten(1)).T.unflatten(0, each.shape[1::2])
+        for each in (keys, queries)
+    )
     return dataclasses.replace(record, states=states, maps=maps, turned=True)
 
 
@@ -192,10 +195,11 @@ def packed(allowed: torch.Tensor, place: torch.Tensor) -> tuple[torch.Tensor, to
     lengths = allowed.sum(dim=1)
     if int(lengths.min()) < 2:
         raise RangeError(
-            "query", expected="one that sees at least 2 tokens of each sequence",
+            "query",
+            expected="one that sees at least 2 tokens of each sequence",
             got=f"{int(lengths.min())} in sequence {int(lengths.argmin())}",
             remedy="attention over one token selects nothing: take a later query, or drop these",
-        )  # fmt: skip
+        )
     rank = 2 - allowed.long()
     own = torch.arange(allowed.shape[1]) == place[:, None]
     rank = torch.where(own & allowed, 0, rank)
@@ -216,9 +220,11 @@ def asked(name: str, X: torch.Tensor, lengths, query) -> tuple[torch.Tensor, tor
     n, T, _ = X.shape
     if T < 2:
         raise ShapeError(
-            name, expected="at least 2 tokens a sequence", got="T = 1",
+            name,
+            expected="at least 2 tokens a sequence",
+            got="T = 1",
             remedy="attention over one token selects nothing; add tokens",
-        )  # fmt: skip
+        )
     lengths = torch.full((n,), T) if lengths is None else lengths
     lengths = as_lengths(lengths, X, low=2)
     shortest = int(lengths.min())

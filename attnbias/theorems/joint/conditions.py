@@ -162,7 +162,7 @@ def check_condition2(
         ("iii) weak coupling: n nu / b_-", _over(c.n * c.nu, c.b_minus), COUPLING, "<=", reason),
         ("iv) step size eta", float(step_size), limit, "<=", ""),
         ("iv) decay q of W", float(q), 1.0, ">=", ""),
-    )  # fmt: skip
+    )
     checks = (
         Check(*item, reason=why, rounding=EXACT * item[2], source="Condition 2")
         for *item, why in items

@@ -43,9 +43,13 @@ class JointCheck(Protocol):
     """What checks of joint training look like to their callers."""
 
     def __call__(
-        self, data: Dataset, trace: Trace, *, svm: SVMSolution | None = None,
+        self,
+        data: Dataset,
+        trace: Trace,
+        *,
+        svm: SVMSolution | None = None,
         assume_conditions: bool = False,
-    ) -> CheckTable: ...  # fmt: skip
+    ) -> CheckTable: ...
 
 
 def joint_check(
@@ -66,9 +70,12 @@ def joint_check(
 
     def complete(measure: Callable[[JointView], Iterable[Check]]) -> JointCheck:
         def check(
-            data: Dataset, trace: Trace, *, svm: SVMSolution | None = None,
+            data: Dataset,
+            trace: Trace,
+            *,
+            svm: SVMSolution | None = None,
             assume_conditions: bool = False,
-        ) -> CheckTable:  # fmt: skip
+        ) -> CheckTable:
             run = JointView(data, trace, svm, assume=assume_conditions)
             return run.table(statements, measure) if statements else CheckTable(measure(run))
 

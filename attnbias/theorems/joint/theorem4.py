@@ -134,11 +134,14 @@ def check_decoder_direction(joint: JointView) -> Checks:
     late = first_step(3 * speed / eta, p)  # where the bound's first term alone is 2
     small = _saturation(joint, average, 1 / (3 * 9.7 * math.sqrt(joint.n)))
     yield joint.along(
-        _DIRECTION, joint.trace.u_alignment_error,
-        6 * (speed / U + 9.7 * math.sqrt(c.n) * average), (joint.step > 0) & (needed <= U),
+        _DIRECTION,
+        joint.trace.u_alignment_error,
+        6 * (speed / U + 9.7 * math.sqrt(c.n) * average),
+        (joint.step > 0) & (needed <= U),
         empty=f"speaks of t >= {start:.4g}, where U_t reaches 10 log n / gamma_*",
-        trivial=_LARGEST, reason=f"below 2 only from t = {late:.3g} on and {small}",
-    )  # fmt: skip
+        trivial=_LARGEST,
+        reason=f"below 2 only from t = {late:.3g} on and {small}",
+    )
 
 
 def mean_nonopt_softmax(joint: JointView) -> np.ndarray:

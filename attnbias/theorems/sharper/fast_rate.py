@@ -199,10 +199,15 @@ def _late(run: TraceView, decade: int, growth: float):
     path = run.Xi * run.trace.path_length - 2 * c.B**2 * run.W_norm[0]
     bounds = 2 * c.B**4 * bound**2 / path**2
     yield PATH_RATE.along(
-        run, measured, bounds, late & (path > 0), empty="S_t is still below 2 B^2 |W_0| / Xi",
-        rounding=allowance, vacuous=bool(bounds[-1] >= 1),
+        run,
+        measured,
+        bounds,
+        late & (path > 0),
+        empty="S_t is still below 2 B^2 |W_0| / Xi",
+        rounding=allowance,
+        vacuous=bool(bounds[-1] >= 1),
         reason="its constant is measured, not proved",
-    )  # fmt: skip
+    )
 
 
 ACROSS_BELOW = at_least("|P_t|, against log(1 + eta t / sqrt 5)", "the degenerate triple, ours")

@@ -64,9 +64,15 @@ def outside_check(statement: Statement, run: TraceView, path, keep, *, empty: st
     bounds = np.where(reach > 0, (outside / reach) ** 2 / 2, 0.0)
     words = reason or f"|W_0 outside| = {outside:.4g}"
     return statement.along(
-        run, run.trace.W_alignment_error, bounds, keep, empty=empty, rounding=MEASURED * bounds,
-        vacuous=outside == 0, reason=words if outside else "W_0 lies in the span of the rows",
-    )  # fmt: skip
+        run,
+        run.trace.W_alignment_error,
+        bounds,
+        keep,
+        empty=empty,
+        rounding=MEASURED * bounds,
+        vacuous=outside == 0,
+        reason=words if outside else "W_0 lies in the span of the rows",
+    )
 
 
 def norm_outside(run: TraceView) -> float:
@@ -120,9 +126,12 @@ def separation_fault(run: TraceView) -> str:
 
 
 @run_check(
-    CLOSED, BELOW, ABOVE, SLOW,
+    CLOSED,
+    BELOW,
+    ABOVE,
+    SLOW,
     given=("GD", separation_fault, "exponential", "start", "alignment"),
-)  # fmt: skip
+)
 def check_gd_lower_bound(run: TraceView) -> Checks:
     """Section 3.3: on the separation pair GD's 1 - cosine is at least of order 1 / log^2 t.
 
@@ -175,9 +184,12 @@ def check_gd_lower_bound(run: TraceView) -> Checks:
 
 
 @run_check(
-    CLOSED, LINEAR, NGD_BELOW, NGD_ABOVE,
+    CLOSED,
+    LINEAR,
+    NGD_BELOW,
+    NGD_ABOVE,
     given=("NGD", separation_fault, "start", "alignment", "full_steps"),
-)  # fmt: skip
+)
 def check_ngd_separation(run: TraceView) -> Checks:
     """Appendix A.4: on the separation pair NGD has t^2 (1 - cosine) -> r^2 / (2 eta^2).
 

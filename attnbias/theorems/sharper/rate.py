@@ -155,14 +155,22 @@ def _start(run: TraceView, turn: int):
     before = run.along < 0
     if not before.any():
         return START.along(
-            run, np.zeros(len(run.step)), 0.0, run.step == run.step[0],
-            reason="<W_0, W_mm> >= 0, so t_0 = 0", vacuous=True,
-        )  # fmt: skip
+            run,
+            np.zeros(len(run.step)),
+            0.0,
+            run.step == run.step[0],
+            reason="<W_0, W_mm> >= 0, so t_0 = 0",
+            vacuous=True,
+        )
     bound = 2 * c.B**2 * run.W_norm[0] / c.Xi
     return START.along(
-        run, run.trace.path_length, bound, before, rounding=MEASURED * bound,
+        run,
+        run.trace.path_length,
+        bound,
+        before,
+        rounding=MEASURED * bound,
         reason=f"t_0 is at most {run.step[turn]}" if run.along[turn] >= 0 else "",
-    )  # fmt: skip
+    )
 
 
 def rate_check(statement: Statement, run: TraceView, constants: Constants) -> Check:
@@ -179,13 +187,25 @@ def rate_check(statement: Statement, run: TraceView, constants: Constants) -> Ch
 
 
 def m1_check(
-    statement: Statement, run: TraceView, constants, path, longest, keep=True, *,
-    reason: str, empty: str = NEVER_TURNS,
-) -> Check:  # fmt: skip
+    statement: Statement,
+    run: TraceView,
+    constants,
+    path,
+    longest,
+    keep=True,
+    *,
+    reason: str,
+    empty: str = NEVER_TURNS,
+) -> Check:
     """1 - cosine against M1's bound for (R,) paths that W has covered since it pointed to W_mm."""
     turn = first_turned(run)
     bounds = rate_bounds(constants, path, longest, float(run.across[turn]))
     return statement.along(
-        run, run.trace.W_alignment_error, bounds, after(run, turn) & keep, empty=empty,
-        trivial=TRIVIAL, reason=reason,
-    )  # fmt: skip
+        run,
+        run.trace.W_alignment_error,
+        bounds,
+        after(run, turn) & keep,
+        empty=empty,
+        trivial=TRIVIAL,
+        reason=reason,
+    )

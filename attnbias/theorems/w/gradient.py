@@ -132,9 +132,13 @@ def check_lemma4(run: TraceView) -> Checks:
     room = run.gap_rounding() / run.Xi + 4 * EPS * run.trace.path_length
     speed, room = gained / path, room / path
     yield SPEED.along(
-        run, speed, bound, (path > 0) & (room < 0.1 * bound), rounding=room,
+        run,
+        speed,
+        bound,
+        (path > 0) & (room < 0.1 * bound),
+        rounding=room,
         empty="between no two records is the path longer than the rounding of <W, W_mm>",
-    )  # fmt: skip
+    )
 
 
 def toward_w_mm(run: TraceView) -> np.ndarray:
@@ -188,14 +192,22 @@ def check_lemma5(run: TraceView) -> Checks:
     yield UPPER.later(run, run.W_norm, start + eta * t)
     grown = eta * least_cosine(run) * t
     yield PROJECTION.later(
-        run, run.along, grown - start, rounding=MEASURED * (start + grown),
+        run,
+        run.along,
+        grown - start,
+        rounding=MEASURED * (start + grown),
         vacuous=bool(start > 0 and t[-1] <= t0 / 2),
         reason=f"positive from t = {math.ceil(t0 / 2)} on" if start else "",
-    )  # fmt: skip
+    )
     yield LOWER.along(
-        run, run.W_norm, grown / 2, (t >= t0) & (t > 0), rounding=MEASURED * grown / 2,
-        empty=f"no step recorded from t_0 = {t0:.4g} on", reason=f"t_0 = {t0:.4g}",
-    )  # fmt: skip
+        run,
+        run.W_norm,
+        grown / 2,
+        (t >= t0) & (t > 0),
+        rounding=MEASURED * grown / 2,
+        empty=f"no step recorded from t_0 = {t0:.4g} on",
+        reason=f"t_0 = {t0:.4g}",
+    )
 
 
 def lemma5_start(run: TraceView) -> float:

@@ -96,9 +96,13 @@ def _table(data, W0, omega: float, zeta: float, delta: float) -> CheckTable:
         (
             LOGITS.once(largest, zeta, rounding=room, reason=odds),
             LOW.once(uniform.min(), low, rounding=room * low),
-            HIGH.once(uniform.max(), high, rounding=room * high, vacuous=high >= shortest,
+            HIGH.once(
+                uniform.max(),
+                high,
+                rounding=room * high,
+                vacuous=high >= shortest,
                 reason=f"says something below zeta = log(T)/2 = {math.log(shortest) / 2:.3g}",
             ),
             NORM.once(W0.norm(), norm, rounding=64 * EPS * norm, reason=odds),
         )
-    )  # fmt: skip
+    )

@@ -51,9 +51,16 @@ def _nearly_orthogonal(run: TraceView) -> str:
 
 
 @run_check(
-    SCORE, RISING, RISING_STEP, FALL, FALL_STEP, CHANGE, OWN, CROSS,
+    SCORE,
+    RISING,
+    RISING_STEP,
+    FALL,
+    FALL_STEP,
+    CHANGE,
+    OWN,
+    CROSS,
     given=(*GRADIENT, "plain_steps", "start", _nearly_orthogonal),
-)  # fmt: skip
+)
 def check_lemma3(run: TraceView) -> Checks:
     """Lemma 3: optimal softmax scores never fall under phi_low, and why.
 
@@ -133,13 +140,26 @@ def gap_checks(run: TraceView) -> list:
     doubt = 2 * run.gap_rounding() + 8 * EPS * c.B**2 * run.trace.path_length
     return [
         RISING.where(run, _least(velocity, low), 0.0, never=ABOVE, rounding=room),
-        RISING_STEP.where(run, _least(change, before), 0.0, single, never=ABOVE,
-                          empty=NOT_CONSECUTIVE, rounding=doubt),
+        RISING_STEP.where(
+            run,
+            _least(change, before),
+            0.0,
+            single,
+            never=ABOVE,
+            empty=NOT_CONSECUTIVE,
+            rounding=doubt,
+        ),
         FALL.along(run, velocity.min(axis=1), -harm, rounding=room),
-        FALL_STEP.along(run, change.min(axis=1), -harm * path, np.arange(len(path)) > 0,
-                        empty="one record alone", rounding=doubt),
+        FALL_STEP.along(
+            run,
+            change.min(axis=1),
+            -harm * path,
+            np.arange(len(path)) > 0,
+            empty="one record alone",
+            rounding=doubt,
+        ),
         CHANGE.along(run, error, doubt + path * np.roll(room, 1), single, empty=NOT_CONSECUTIVE),
-    ]  # fmt: skip
+    ]
 
 
 def _least(values, where) -> np.ndarray:
@@ -154,7 +174,11 @@ def row_checks(run: TraceView) -> list:
     alone = bool(own.all())
     return [
         OWN.once(run.K[own].min(), (c.b_o**2 - 3 * c.mu) * c.b_1**2, rounding=room),
-        CROSS.once(math.inf if alone else run.K[~own].min(), -1.2 * c.mu * c.B**2, rounding=room,
-            vacuous=alone, reason="one sequence alone" if alone else "",
+        CROSS.once(
+            math.inf if alone else run.K[~own].min(),
+            -1.2 * c.mu * c.B**2,
+            rounding=room,
+            vacuous=alone,
+            reason="one sequence alone" if alone else "",
         ),
-    ]  # fmt: skip
+    ]

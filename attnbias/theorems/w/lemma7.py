@@ -144,9 +144,15 @@ def _at_eps(view: sets.GapView, constants, eps: float) -> Checks:
     if eps >= limit:
         words += f"; Lemma 4 alone gives eps = {limit:.3g}"
     yield _eq4(eps).along(
-        run, run.toward(view.h * run.Xi), (1 + eps) * toward_w_mm(run), keep, empty=empty + late,
-        rounding=(1 + eps) * run.cosine_rounding(), vacuous=eps >= limit, reason=words,
-    )  # fmt: skip
+        run,
+        run.toward(view.h * run.Xi),
+        (1 + eps) * toward_w_mm(run),
+        keep,
+        empty=empty + late,
+        rounding=(1 + eps) * run.cosine_rounding(),
+        vacuous=eps >= limit,
+        reason=words,
+    )
     reason = "" if keep.any() else empty
     if least == 0:
         reason = "eps is so large that every gap is below 1 + eps: nothing to prove"

@@ -72,15 +72,21 @@ def lock_of(data) -> Lock:
     best, middle, third = data.X.double().cpu().numpy()[0][order]
     first, other = middle - best, middle - third
     return Lock(
-        order, float((top - second) / (top - last)),
-        float(first @ first), float(first @ other), float(other @ other),
-    )  # fmt: skip
+        order,
+        float((top - second) / (top - last)),
+        float(first @ first),
+        float(first @ other),
+        float(other @ other),
+    )
 
 
 @run_check(
-    OBTUSE, INSIDE, FALLS, AHEAD,
+    OBTUSE,
+    INSIDE,
+    FALLS,
+    AHEAD,
     given=("fixed_decoder", "exponential", "plain_steps", _three),
-)  # fmt: skip
+)
 def check_lock(run: TraceView) -> Checks:
     """A run that is in the region F < theta of three tokens stays there, on the wrong token.
 

@@ -120,9 +120,15 @@ def _rows(run: TraceView, t0: float | None) -> Checks:
     room, bounds = 64 * EPS * B2 + MEASURED * run.Xi, run.Xi - 2 * B2 * np.sqrt(2 * error)
     vague = bool((bounds[moved] <= -2 * B2).all())  # no gap is below -2 B^2 |W|
     yield GAPS.along(
-        run, least, bounds, moved, empty="W is zero throughout", rounding=room, vacuous=vague,
+        run,
+        least,
+        bounds,
+        moved,
+        empty="W is zero throughout",
+        rounding=room,
+        vacuous=vague,
         reason="says something once 1 - cosine < (1 + Xi / (2 B^2))^2 / 2" if vague else "",
-    )  # fmt: skip
+    )
     limit = near_enough(run)
     never = f"1 - cosine stays above {limit:.3g}"
     yield HALF.along(run, least, run.Xi / 2, moved & (error <= limit), empty=never, rounding=room)

@@ -117,10 +117,14 @@ def _rows(run: TraceView) -> Checks:
     keep = run.step >= start
     bounds = theorem1_bounds(run, constants, np.where(keep, np.log(run.step), 0.0))
     yield RATE.along(
-        run, run.trace.W_alignment_error, bounds, keep, empty=NO_STEP.format(start),
+        run,
+        run.trace.W_alignment_error,
+        bounds,
+        keep,
+        empty=NO_STEP.format(start),
         trivial=TRIVIAL,
         reason=f"below 1 from t = 10^{log_biting_time(run, constants) / math.log(10):.1f} on",
-    )  # fmt: skip
+    )
     yield _telescoped(run, constants, start)
 
 
@@ -137,7 +141,10 @@ def _telescoped(run: TraceView, constants, start: float) -> Check:
     lost = np.full(len(step), np.nan)
     lost[first + 1 : last + 1] = np.cumsum(eta**2 / (2 * norm) + eta * epsilon)
     return TELESCOPED.along(
-        run, run.along - run.along[first], run.W_norm - norm[0] - lost,
-        (step > step[first]) & (step <= step[last]), rounding=MEASURED * run.W_norm,
+        run,
+        run.along - run.along[first],
+        run.W_norm - norm[0] - lost,
+        (step > step[first]) & (step <= step[last]),
+        rounding=MEASURED * run.W_norm,
         reason=f"s = {step[first]}",
-    )  # fmt: skip
+    )

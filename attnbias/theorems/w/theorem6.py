@@ -96,9 +96,14 @@ def height_check(run: TraceView, statement: Statement, start: int, log_step_size
     # the increments of one sequence with two tokens attain it as the steps shrink
     rounding = MEASURED * (1 + np.abs(height))
     return statement.along(
-        run, height, log_heights(run, start, log_step_size), run.step > run.step[start],
-        empty="no step after it", rounding=rounding, reason=f"from t = {run.step[start]} on",
-    )  # fmt: skip
+        run,
+        height,
+        log_heights(run, start, log_step_size),
+        run.step > run.step[start],
+        empty="no step after it",
+        rounding=rounding,
+        reason=f"from t = {run.step[start]} on",
+    )
 
 
 def _rate(run: TraceView, turn: int, log_eta: float):
@@ -137,8 +142,13 @@ def _from_above(run: TraceView, turn: int, log_eta: float):
     ceiling = np.logaddexp(height[turn], log_speed + log_time)
     words = f"R = {radius:.4g}, as measured"
     yield CEILING.along(
-        run, height, ceiling, later, empty=rate.NEVER_TURNS,
-        rounding=MEASURED * (1 + np.abs(height)), reason=words,
-    )  # fmt: skip
+        run,
+        height,
+        ceiling,
+        later,
+        empty=rate.NEVER_TURNS,
+        rounding=MEASURED * (1 + np.abs(height)),
+        reason=words,
+    )
     path = 2 * c.B**2 / run.Xi * (ceiling / run.Xi - run.along[0])
     yield outside_check(SLOW, run, path, later, empty=rate.NEVER_TURNS, reason=words)

@@ -185,17 +185,27 @@ def _before(run: TraceView, capped: np.ndarray):
         return
     floor = shortest * run.step
     yield FLOOR.along(
-        run, run.trace.path_length, floor, free & (run.step > 0), empty=end or ALWAYS_CAPPED,
-        rounding=MEASURED * floor, reason=end,
-    )  # fmt: skip
+        run,
+        run.trace.path_length,
+        floor,
+        free & (run.step > 0),
+        empty=end or ALWAYS_CAPPED,
+        rounding=MEASURED * floor,
+        reason=end,
+    )
     turn = rate.first_turned(run)
     path = shortest * (run.step - run.step[turn])
     needed = rate.biting_path(constants, float(longest[-1]), float(run.across[turn])) / shortest
     yield rate.m1_check(
-        RATE, run, constants, path, longest, free,
+        RATE,
+        run,
+        constants,
+        path,
+        longest,
+        free,
         empty="no step is recorded between <W, W_mm> >= 0 and the cap",
         reason=end or f"below 1 from t = {run.step[turn] + needed:.3g} on",
-    )  # fmt: skip
+    )
 
 
 def _under_the_cap(run: TraceView, capped: np.ndarray):

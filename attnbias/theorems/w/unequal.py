@@ -44,9 +44,14 @@ def _coherent(run: TraceView) -> str:
 
 
 @run_check(
-    LEAST, GROWTH, STAYS, SETTLED, SLOPE, RATE,
+    LEAST,
+    GROWTH,
+    STAYS,
+    SETTLED,
+    SLOPE,
+    RATE,
     given=("fixed_decoder", "exponential", "plain_steps", "start", "alignment", _coherent),
-)  # fmt: skip
+)
 def check_unequal_scores(run: TraceView) -> Checks:
     """Convergence without Assumption 2, from tokens that are coherent below the score gaps.
 
@@ -130,7 +135,11 @@ def _rate(run: TraceView, c: Coherence, settled: np.ndarray):
     later = (np.arange(len(path)) > turn) & (path > 0)
     needed = run.trace.path_length[turn] + biting_path(constants, float(longest[-1]), offset)
     return RATE.along(
-        run, run.trace.W_alignment_error, rate_bounds(constants, path, longest, offset), later,
-        empty="no step after that is recorded", trivial=TRIVIAL,
+        run,
+        run.trace.W_alignment_error,
+        rate_bounds(constants, path, longest, offset),
+        later,
+        empty="no step after that is recorded",
+        trivial=TRIVIAL,
         reason=f"settled by t = {run.step[turn]}, below 1 from path length {needed:.4g} on",
-    )  # fmt: skip
+    )

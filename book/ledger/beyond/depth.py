@@ -22,8 +22,18 @@ from ..tamper import altered
 claim = Section("Beyond the paper", 280, source="ours", chapter="chap-depth")
 
 # length of the second token over the first's, and cosine: A, B > 0, A < 0 and B < 0 all occur
-PAIRS = ((1.3, 0.0), (1.5, 0.8), (0.8, -0.3), (1.1, 0.3), (2.0, 0.2), (0.6, 0.7),
-         (1.7, -0.5), (0.9, 0.5), (1.2, -0.6), (0.7, 0.1))  # fmt: skip
+PAIRS = (
+    (1.3, 0.0),
+    (1.5, 0.8),
+    (0.8, -0.3),
+    (1.1, 0.3),
+    (2.0, 0.2),
+    (0.6, 0.7),
+    (1.7, -0.5),
+    (0.9, 0.5),
+    (1.2, -0.6),
+    (0.7, 0.1),
+)
 CUES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.7, 2.0)
 
 
@@ -46,8 +56,9 @@ def pair_runs(seed: int):
 
 def _other_token(run: Trace) -> np.ndarray:
     """Layer one's attention on each token given to the next one."""
-    return np.where((run.step > 0)[:, None, None], np.roll(run.log_attention, 1, axis=2),
-                    run.log_attention)  # fmt: skip
+    return np.where(
+        (run.step > 0)[:, None, None], np.roll(run.log_attention, 1, axis=2), run.log_attention
+    )
 
 
 def _slower(run: Trace) -> np.ndarray:

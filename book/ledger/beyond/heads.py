@@ -119,6 +119,7 @@ def heads_growth(e):
             Check("difference at the end over its largest", float(apart[-1] / apart.max()), 0.5),
         ]
     return judge(
-        checks, show="largest growth",
+        checks,
+        show="largest growth",
         note="one sequence of two tokens, ten starts with softmax 3% to 22%, 600 steps of GD",
-    )  # fmt: skip
+    )

@@ -31,8 +31,10 @@ def trap_runs(score: float) -> dict[str, Trace]:
     data = make_score_trap(score)
     svm = solve_w_svm(data)
     starts = {"near": 0.95 * trap_threshold(score), "far": 1.05 * lock_threshold(score)}
-    return {name: train(data, NGD(0.2), 2000, W0=adversarial_init(svm, R / svm.margin), svm=svm)
-            for name, R in starts.items()}  # fmt: skip
+    return {
+        name: train(data, NGD(0.2), 2000, W0=adversarial_init(svm, R / svm.margin), svm=svm)
+        for name, R in starts.items()
+    }
 
 
 @claim("c", "table = check_score_trap(data, trace, svm=svm)")

@@ -19,8 +19,12 @@ from ..tamper import altered, each, series, swaps
 claim = Section("Beyond the paper", 220, source="ours", chapter="chap-losses")
 
 SEEDS = range(100, 110)
-LOSSES_TRIED = {"exponential": "exponential", "logistic": "logistic",
-                "1/z": polynomial_loss(1), "smooth hinge": smooth_hinge(4)}  # fmt: skip
+LOSSES_TRIED = {
+    "exponential": "exponential",
+    "logistic": "logistic",
+    "1/z": polynomial_loss(1),
+    "smooth hinge": smooth_hinge(4),
+}
 
 
 @functools.cache
@@ -36,8 +40,10 @@ def _uneven(seed: int):
 def loss_runs(seed: int) -> dict:
     """The same data under four losses."""
     data, svm = _uneven(seed)
-    return {name: train(data, NGD(0.2), 400, loss=loss, svm=svm, record=20)
-            for name, loss in LOSSES_TRIED.items()}  # fmt: skip
+    return {
+        name: train(data, NGD(0.2), 400, loss=loss, svm=svm, record=20)
+        for name, loss in LOSSES_TRIED.items()
+    }
 
 
 @functools.cache
@@ -116,6 +122,7 @@ def loss_rates(e):
             words = "exponent of 1 - cosine, plus 2, in size"
             checks.append(Check(words, abs(float(exponent) + 2), 0.05))
     return judge(
-        checks, show="exponent",
+        checks,
+        show="exponent",
         note="tail 1/z and smooth hinge, seeds 100 to 109; all rows support W_mm",
-    )  # fmt: skip
+    )

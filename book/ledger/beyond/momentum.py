@@ -83,8 +83,10 @@ def settling_runs(seed: int) -> dict:
     """Dual acceleration with steps just below and just above the threshold."""
     data, svm = _instance(seed)
     top = max_stable_step(svm, DUAL)
-    return {share: train_accelerated(data, share * top, 5000, svm=svm, record=[5000])
-            for share in (0.95, 1.05)}  # fmt: skip
+    return {
+        share: train_accelerated(data, share * top, 5000, svm=svm, record=[5000])
+        for share in (0.95, 1.05)
+    }
 
 
 _STALLS = series(W_alignment_error=0.5)
@@ -110,9 +112,10 @@ def momentum_pair(e):
             words = f"exponent of 1 - cosine, {name}, plus {power}, in size"
             checks.append(Check(words, abs(float(slope) + power), 0.05))
     return judge(
-        checks, show="exponent",
+        checks,
+        show="exponent",
         note=f"the pair of Section 3.3, ten step sizes, momenta and random starts, {STEPS} steps",
-    )  # fmt: skip
+    )
 
 
 @claim("c", "check_momentum_path(pair, each)")

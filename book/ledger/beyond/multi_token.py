@@ -22,9 +22,18 @@ claim = Section("Beyond the paper", 300, source="ours", chapter="chap-several-to
 STRENGTH = 0.3
 DRAWS = SEEDS["several-law"].fresh
 NOTE = "ten data sets of three sequences, those of seeds 400 to 655, head v'o - 0.3 |o|^2"
-TIES = ((1.0, 0.5, -0.2), (1.0, 0.6, -0.1), (0.9, 0.5, -0.3), (1.1, 0.7, -0.2),
-        (0.8, 0.6, 0.0), (1.0, 0.4, -0.4), (0.9, 0.4, -0.1), (1.2, 0.6, -0.5),
-        (0.7, 0.5, -0.2), (0.9, 0.7, -0.4))  # fmt: skip
+TIES = (
+    (1.0, 0.5, -0.2),
+    (1.0, 0.6, -0.1),
+    (0.9, 0.5, -0.3),
+    (1.1, 0.7, -0.2),
+    (0.8, 0.6, 0.0),
+    (1.0, 0.4, -0.4),
+    (0.9, 0.4, -0.1),
+    (1.2, 0.6, -0.5),
+    (0.7, 0.5, -0.2),
+    (0.9, 0.7, -0.4),
+)
 
 
 @functools.cache
@@ -122,10 +131,13 @@ def several_mixture(e):
         found = selected_sets(torch.from_numpy(run.log_attention[-1]))
         off = np.abs(np.exp(run.log_attention[-1]) - mixture.weights.numpy()).max()
         checks += [
-            Check("tokens outside the set or in it, against prediction",
-                  float((found != mixture.sets).sum()), 0.0),
+            Check(
+                "tokens outside the set or in it, against prediction",
+                float((found != mixture.sets).sum()),
+                0.0,
+            ),
             Check("shares, off by", float(off), 1e-3),
-        ]  # fmt: skip
+        ]
     return judge(checks, show="shares", note=NOTE)
 
 
@@ -156,8 +168,13 @@ def several_law(e):
     ):
         size = predict_settled(data, mixture, svm).size
         away = (0.5 * run.step[-1]) ** 2 * run.alignment_with(svm.weights)[-1]
-        checks.append(Check("(eta t)^2 (1 - cosine) over its prediction, off by",
-                            abs(float(away) / (size**2 / 2) - 1), 0.01))  # fmt: skip
+        checks.append(
+            Check(
+                "(eta t)^2 (1 - cosine) over its prediction, off by",
+                abs(float(away) / (size**2 / 2) - 1),
+                0.01,
+            )
+        )
     return judge(checks, note=NOTE)
 
 
@@ -169,8 +186,13 @@ def several_swing(e):
     for (data, mixture, svm), run in zip(_cases(), e.run(plain_runs), strict=True):
         finite = predict_settled(data, mixture, svm).finite.numpy()
         off = np.linalg.norm(soft_parts(run, svm.rows)[-15:] - finite, axis=(1, 2)).mean()
-        checks.append(Check("distance of the finite part over half a step, mean late, off 1 by",
-                            abs(float(off) / 0.05 - 1), 0.1))  # fmt: skip
+        checks.append(
+            Check(
+                "distance of the finite part over half a step, mean late, off 1 by",
+                abs(float(off) / 0.05 - 1),
+                0.1,
+            )
+        )
     return judge(checks, note=NOTE + ", steps of 0.1")
 
 
@@ -188,11 +210,14 @@ def several_flat(e):
                 rows.append((row["active"], row["hard"]))
     rest, every = np.array(rows).T
     checks = [
-        Check("median 1 - cosine with the SVM of the other sequences over that with the SVM of all",
-              float(np.median(rest) / np.median(every)), 0.1),
+        Check(
+            "median 1 - cosine with the SVM of the other sequences over that with the SVM of all",
+            float(np.median(rest) / np.median(every)),
+            0.1,
+        ),
         Check("share of runs nearer to the former", float((rest < every).mean()), 0.75, ">="),
         Check("runs with a flat sequence", len(rows), 10, ">="),
-    ]  # fmt: skip
+    ]
     note = f"{len(rows)} strictly decided runs, d = 4"
     return judge(checks, show="median", note=note)
 

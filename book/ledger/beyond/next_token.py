@@ -23,8 +23,18 @@ claim = Section("Beyond the paper", 260, source="ours", chapter="chap-next-token
 ETA = 0.1
 OTHERS = range(100, 110)  # than the chapter's
 SHARES = range(10, 20)  # of 20 sequences, with the more frequent label
-BETAS = ((2.0, 3, 12), (2.0, 8, 14), (3.0, 3, 13), (3.0, 8, 14), (3.0, 8, 18),
-         (2.0, 3, 14), (4.0, 8, 16), (4.0, 12, 19), (3.0, 5, 12), (2.5, 4, 17))  # fmt: skip
+BETAS = (
+    (2.0, 3, 12),
+    (2.0, 8, 14),
+    (3.0, 3, 13),
+    (3.0, 8, 14),
+    (3.0, 8, 18),
+    (2.0, 3, 14),
+    (4.0, 8, 16),
+    (4.0, 12, 19),
+    (3.0, 5, 12),
+    (2.5, 4, 17),
+)
 
 
 def tie(share_of_20: int, V: int = 3) -> NextTokenData:
@@ -99,9 +109,12 @@ def next_token_retrieval(e):
         early = float(error[run.step >= 40][0])
         checks += [
             check_retrieval(data, run, svm),
-            Check("1 - cosine with the graph SVM, at step 400 over step 40",
-                  float(error[-1]) / early, 0.2),
-        ]  # fmt: skip
+            Check(
+                "1 - cosine with the graph SVM, at step 400 over step 40",
+                float(error[-1]) / early,
+                0.2,
+            ),
+        ]
     return judge(
         checks,
         show="1 - cosine with",
@@ -136,11 +149,15 @@ def next_token_exponent(e):
     -2 on every set, with a median between -2.05 and -1.75; from step 300 to 3,000 its median is
     -2 within 0.03."""
     runs = [e.run(priority_run, seed) for seed in SEEDS["next-token-exponent"].fresh]
-    early, late = np.transpose([
-        [fit_rate(run.step, run.W_alignment_error, window=window).exponent
-         for window in ((100, 1000), (300, 3000))]
-        for run in runs
-    ])  # fmt: skip
+    early, late = np.transpose(
+        [
+            [
+                fit_rate(run.step, run.W_alignment_error, window=window).exponent
+                for window in ((100, 1000), (300, 3000))
+            ]
+            for run in runs
+        ]
+    )
     checks = [
         Check("median exponent from step 300 to 3,000, off -2 by", abs(np.median(late) + 2), 0.03),
         Check("median exponent from step 100 to 1,000", float(np.median(early)), -1.75),
@@ -162,11 +179,13 @@ def next_token_threshold(e):
     checks = []
     for beta, V, k in BETAS:
         eye = torch.eye(V).double()
-        run = e.run(train_next_token, tie(k, V), GD(2.0), 1500, loss="cross-entropy",
-                    decoder=beta * eye)  # fmt: skip
+        run = e.run(
+            train_next_token, tie(k, V), GD(2.0), 1500, loss="cross-entropy", decoder=beta * eye
+        )
         off = abs(float(run.retrieved[-1][0]) - soft_attention(beta, V, k / 20))
         checks.append(Check("attention on the more frequent label, off by", off, 5e-3))
     return judge(
-        checks, note="one context, ten shares, vocabularies of 3 to 12, decoders 2 to 4 times "
+        checks,
+        note="one context, ten shares, vocabularies of 3 to 12, decoders 2 to 4 times "
         "the embeddings, GD",
-    )  # fmt: skip
+    )

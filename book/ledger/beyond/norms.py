@@ -18,8 +18,18 @@ from ..tamper import altered, aside, each, swaps
 claim = Section("Beyond the paper", 210, source="ours", chapter="chap-geometries")
 
 FRESH = SEEDS["each-norm-its-svm"].fresh
-SHAPES = ((4, 3, 12), (3, 4, 16), (5, 2, 10), (2, 5, 20), (4, 4, 20),
-          (3, 3, 8), (6, 2, 12), (2, 3, 6), (5, 3, 15), (3, 2, 5))  # fmt: skip
+SHAPES = (
+    (4, 3, 12),
+    (3, 4, 16),
+    (5, 2, 10),
+    (2, 5, 20),
+    (4, 4, 20),
+    (3, 3, 8),
+    (6, 2, 12),
+    (2, 3, 6),
+    (5, 3, 15),
+    (3, 2, 5),
+)
 NOTE = "ten shapes up to n, T, d = 6, 5, 20"
 SPEED = -math.log(0.95) / 2  # the limit at beta_2 = 0.95
 
@@ -36,8 +46,10 @@ def steepest_runs(seed: int) -> dict[str, Trace]:
     """A thousand short steps in each norm."""
     data, _ = _instance(seed)
     step_size = {norm: 0.05 if norm == "max" else 0.1 for norm in NORMS}
-    return {norm: train_steepest(data, norm, step_size[norm], 1000, record=[500, 1000])
-            for norm in NORMS}  # fmt: skip
+    return {
+        norm: train_steepest(data, norm, step_size[norm], 1000, record=[500, 1000])
+        for norm in NORMS
+    }
 
 
 @functools.cache
@@ -52,8 +64,12 @@ def factor_run(seed: int) -> Trace:
 def adam_runs(seed: int) -> dict[float, Trace]:
     """Adam at two multiples of the limiting speed."""
     data, best = _instance(seed)
-    return {speed: train_adam(data, speed * SPEED / best["max"], 2000, betas=(0.9, 0.95),
-                              record=[1000, 2000]) for speed in (0.9, 8.0)}  # fmt: skip
+    return {
+        speed: train_adam(
+            data, speed * SPEED / best["max"], 2000, betas=(0.9, 0.95), record=[1000, 2000]
+        )
+        for speed in (0.9, 8.0)
+    }
 
 
 def _shares(seed: int, run: Trace, norm: str) -> list[float]:
@@ -84,8 +100,9 @@ def each_norm_its_svm(e):
             first, last = _shares(seed, run, rule)
             words = f"share of the largest {rule} margin"
             checks.append(Check(words, last, 0.9, ">="))
-            checks.append(Check(f"{words}, missing, over that at step 500",
-                                (1 - last) / (1 - first), 0.95))  # fmt: skip
+            checks.append(
+                Check(f"{words}, missing, over that at step 500", (1 - last) / (1 - first), 0.95)
+            )
     return judge(checks, show="share of the largest", note=NOTE)
 
 

@@ -39,9 +39,18 @@ def _nuclear(tokens: int):
 def plane_factors(seed: int, tokens: int) -> dict[str, Trace]:
     """Factors of one start, their gradients divided together or each by its own norm."""
     data, _ = _nuclear(tokens)
-    return {how: train_factors(data, *make_factors(2, 2, seed=seed), 0.3, 3400, loss="logistic",
-                               record=[350, 700, 1400, 3400], normalise=how)
-            for how in ("shared", "separate")[:1 + (tokens == 3)]}  # fmt: skip
+    return {
+        how: train_factors(
+            data,
+            *make_factors(2, 2, seed=seed),
+            0.3,
+            3400,
+            loss="logistic",
+            record=[350, 700, 1400, 3400],
+            normalise=how,
+        )
+        for how in ("shared", "separate")[: 1 + (tokens == 3)]
+    }
 
 
 _ASIDE = altered(Trace, W=lambda run: aside(run.W, 0.01))
@@ -107,6 +116,7 @@ def factors_divided_each(e):
             words = f"1 - cosine, normalised {how}, last over least"
             checks.append(Check(words, rise, bound, sense))
     return judge(
-        checks, show="1 - cosine, normalised separate",
+        checks,
+        show="1 - cosine, normalised separate",
         note="the pair with T = 3, five starts, seeds 30 to 34, 3,400 steps of 0.3",
-    )  # fmt: skip
+    )

@@ -57,8 +57,10 @@ def _random(seed: int):
 def two_ways(seed: int) -> dict[str, Trace]:
     """Training W with p fixed, and p itself with steps longer by |p|."""
     data, p = _random(seed)
-    return {"W": train(prompt_queries(data, p), NGD(0.1), 300),
-            "p": train(prompt_keys(data), NGD(0.1 * float(p.norm())), 300)}  # fmt: skip
+    return {
+        "W": train(prompt_queries(data, p), NGD(0.1), 300),
+        "p": train(prompt_keys(data), NGD(0.1 * float(p.norm())), 300),
+    }
 
 
 @functools.cache

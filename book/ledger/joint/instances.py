@@ -70,8 +70,9 @@ def eq10_runs(problems: Problems, **options) -> Runs:
 
 def limit_problems(p: float) -> Problems:
     """Ten sets of tokens at the limit of Condition 2, and its largest step sizes."""
-    sets = [at_the_limit(2 + k % 5, seed=k + round(1000 * p), a=10.0 ** -(k % 4))
-            for k in range(RUNS)]  # fmt: skip
+    sets = [
+        at_the_limit(2 + k % 5, seed=k + round(1000 * p), a=10.0 ** -(k % 4)) for k in range(RUNS)
+    ]
     # the limit itself is missed by the rounding of the tokens' norms
     return [(data, joint_constants(data).largest_step_size(p) * (1 - 1e-9)) for data in sets]
 

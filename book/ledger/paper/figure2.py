@@ -62,8 +62,9 @@ def of_the_first(traces: dict) -> dict:
 def _as_slow(traces: dict) -> dict:
     """The capped runs' 1 - cosine is NGD's."""
     pairs = zip(traces["Polyak, capped"], traces["NGD"], strict=True)
-    mixed = [retold(W_alignment_error=lambda run, old, x=x: x.W_alignment_error)(run)
-             for run, x in pairs]  # fmt: skip
+    mixed = [
+        retold(W_alignment_error=lambda run, old, x=x: x.W_alignment_error)(run) for run, x in pairs
+    ]
     return traces | {"Polyak, capped": mixed}
 
 

@@ -64,8 +64,9 @@ def fig8_gd(e):
     near = starting(result.claims, "GD converges", "from every start 1 - cosine", "GD's attention")
     order = [
         turns(run, gd_limit_rate, f"1 - cosine, {name[4:]}", tolerance=0.0)
-        for name, (run,) in result.traces.items() if name.startswith("GD")
-    ]  # fmt: skip
+        for name, (run,) in result.traces.items()
+        if name.startswith("GD")
+    ]
     return judge(
         [*order, *near],
         show="1 - cosine, R = 8",

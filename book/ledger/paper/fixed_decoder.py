@@ -143,10 +143,14 @@ def other_norms(e):
         checks += [
             Check("1 - least gap of the nuclear solution", 1 - margin, 1e-6),
             Check("nuclear norm of that solution over W_mm's", shortest, 1 - 1e-4),
-            Check("1 - cosine of the solutions in the nuclear and the Frobenius norm",
-                  1 - cosine, 1e-3, ">="),
+            Check(
+                "1 - cosine of the solutions in the nuclear and the Frobenius norm",
+                1 - cosine,
+                1e-3,
+                ">=",
+            ),
             Check("loss at 60 times either over L*, less 1", max(losses), 1e-9),
-        ]  # fmt: skip
+        ]
     note = f"those with W_mm of rank two or more of {EDGE}; the loss tends to L* along both"
     return judge(checks, show="1 - cosine", note=note)
 

@@ -101,8 +101,10 @@ def _start_gaps(rng, kind: int, lengths, log_weight) -> list[np.ndarray]:
     if kind == 1:
         return [rng.uniform(-2.0, 0.0, length - 1) for length in lengths]
     uneven = 0.6 * (log_weight - log_weight.min())
-    return [1.0 + each + rng.uniform(0, 0.1, length - 1)
-            for each, length in zip(uneven, lengths, strict=True)]  # fmt: skip
+    return [
+        1.0 + each + rng.uniform(0, 0.1, length - 1)
+        for each, length in zip(uneven, lengths, strict=True)
+    ]
 
 
 def uneven_start(made: Instance, level: float) -> torch.Tensor:

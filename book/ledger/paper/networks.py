@@ -77,8 +77,13 @@ def cosines_near_zero(result) -> str:
 _BERT = "bert-base-uncased on the paper's data over its 10 epochs, with its lost step sizes and "
 _BERT += "caps, beside SGD with clipped gradients"
 _VIT = "the paper's ViT over its {} epochs with its step sizes and caps"
-_CHAPTERS = {1: "chap-fine-tuning", 4: "chap-fine-tuning", 6: "chap-vision", 7: "chap-vision",
-             10: "chap-figure10"}  # fmt: skip
+_CHAPTERS = {
+    1: "chap-fine-tuning",
+    4: "chap-fine-tuning",
+    6: "chap-vision",
+    7: "chap-vision",
+    10: "chap-figure10",
+}
 _MNIST, _CIFAR = _VIT.format(40), _VIT.format(80)
 
 

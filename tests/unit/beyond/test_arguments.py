@@ -90,12 +90,22 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize("junk", NUMBERS, ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("function", [
-    gap_invariant, lambda x: layer_potential(x, 1.0, 1.0), lambda x: layer_potential(0.0, x, 1.0),
-    lambda x: expected_gap(TOKENS, 1, x), lambda x: trap_level(0.3, x, 0.0), LAW.offset,
-    LAW.exponent, lambda x: offset_parts(SVM, x), QuadraticHead([1.0], 1.0).value,
-    lambda x: ReluHead([[1.0]]).gradient(x), CONSTANT.value,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "function",
+    [
+        gap_invariant,
+        lambda x: layer_potential(x, 1.0, 1.0),
+        lambda x: layer_potential(0.0, x, 1.0),
+        lambda x: expected_gap(TOKENS, 1, x),
+        lambda x: trap_level(0.3, x, 0.0),
+        LAW.offset,
+        LAW.exponent,
+        lambda x: offset_parts(SVM, x),
+        QuadraticHead([1.0], 1.0).value,
+        lambda x: ReluHead([[1.0]]).gradient(x),
+        CONSTANT.value,
+    ],
+)
 def test_numbers_of_any_shape_are_numbers(function, junk):
     with pytest.raises(DtypeError):
         function(junk)
@@ -118,8 +128,10 @@ REFUSED = {
     "no trace": (DtypeError, lambda: sequence_scores(DATA, None)),
     "no data": (DtypeError, lambda: query_images(None, HEADS)),
     "bound": (DtypeError, lambda: check_two_layers(TOKENS, LAYERS, "x")),
-    "zero query": (RangeError, lambda: expected_gap(
-        Dataset([[[0.0, 0], [0, 1]]], [1], u=[0.0, 1]), 1, 1.0)),
+    "zero query": (
+        RangeError,
+        lambda: expected_gap(Dataset([[[0.0, 0], [0, 1]]], [1], u=[0.0, 1]), 1, 1.0),
+    ),
     "norm 0": (RangeError, lambda: expected_gap(TOKENS, 1, 0.0)),
     "ragged W": (DtypeError, lambda: pair_coordinates(TOKENS, [[1], [1, 2]])),
     "SVM None": (DtypeError, lambda: query_margins(DATA, None, [0, 0])),
@@ -127,29 +139,38 @@ REFUSED = {
     "SVM of tokens": (RangeError, lambda: score_margins(TRAP, [2], svm=solve_w_svm(TRAP, [1]))),
     "SVM a word": (DtypeError, lambda: score_margins(TRAP, [2], svm="x")),
     "SVM of W": (DtypeError, lambda: check_retrieval(WORDS, READ, SVM)),
-    "SVM of others": (ShapeError, lambda: check_retrieval(
-        WORDS, READ, solve_graph_svm(make_priorities(4, n=6, T=3, seed=1)))),
+    "SVM of others": (
+        ShapeError,
+        lambda: check_retrieval(WORDS, READ, solve_graph_svm(make_priorities(4, n=6, T=3, seed=1))),
+    ),
     "SVM of rows": (DtypeError, lambda: predict_settled(ONE, BEST, SVM)),
-    "SVM of sets": (RangeError, lambda: predict_settled(
-        ONE, BEST, solve_several_svm(ONE, [[True, False, False]]))),
+    "SVM of sets": (
+        RangeError,
+        lambda: predict_settled(ONE, BEST, solve_several_svm(ONE, [[True, False, False]])),
+    ),
     "mixture": (DtypeError, lambda: predict_settled(ONE, None, solve_several_svm(ONE, BEST.sets))),
     "SVM to polish": (DtypeError, lambda: polish_nuclear(gap_rows(DATA), None)),
     "rows to polish": (DtypeError, lambda: polish_nuclear(None, SVM)),
     "SVM to bound": (DtypeError, lambda: nuclear_bounds(gap_rows(DATA), SVM)),
     "rows": (DtypeError, lambda: soft_solution(WORDS, SVM.rows)),
     "rows of others": (RangeError, lambda: soft_solution(WORDS, priority_rows(OTHERS))),
-    "split of others": (RangeError, lambda: train_next_token(
-        WORDS, NGD(0.5), 1, split=priority_rows(OTHERS))),
-    "head of others": (ShapeError, lambda: train_nonlinear(
-        ONE, QuadraticHead([1.0, 1.0], 0.5), NGD(0.5), 1)),
-    "heads for two": (ShapeError, lambda: train_nonlinear(
-        ONE, ReluHead(torch.ones(2, 1, 3).double()), NGD(0.5), 1)),
+    "split of others": (
+        RangeError,
+        lambda: train_next_token(WORDS, NGD(0.5), 1, split=priority_rows(OTHERS)),
+    ),
+    "head of others": (
+        ShapeError,
+        lambda: train_nonlinear(ONE, QuadraticHead([1.0, 1.0], 0.5), NGD(0.5), 1),
+    ),
+    "heads for two": (
+        ShapeError,
+        lambda: train_nonlinear(ONE, ReluHead(torch.ones(2, 1, 3).double()), NGD(0.5), 1),
+    ),
     "constant head": (DtypeError, lambda: CONSTANT.gradient(np.ones((1, 2)))),
     "vector": (ShapeError, lambda: QuadraticHead([1.0], 1.0).value(np.ones((1, 2)))),
     "units": (DtypeError, lambda: ReluHead([[1], [1, 2]])),
     "curvature": (RangeError, lambda: best_mixture([[1.0, 0.0]], [[5e-324, 5e-324]])),
-    "factors of no data": (DtypeError, lambda: train_factors(
-        None, *make_factors(2, 2), 0.1, 1)),
+    "factors of no data": (DtypeError, lambda: train_factors(None, *make_factors(2, 2), 0.1, 1)),
     "one beta": (RangeError, lambda: train_adam(PAIR, 0.1, 1, betas=0.9)),
     "betas": (DtypeError, lambda: train_adam(PAIR, 0.1, 1, betas=None)),
     "steps None": (DtypeError, lambda: train_matrices(PAIR, NGD(0.1), None)),
@@ -163,9 +184,25 @@ REFUSED = {
     "tiny step": (RangeError, lambda: LAW.ngd_step(5e-324)),
     "law": (DtypeError, lambda: SlackLaw("x", 1.0, 0.0, 1.0, 0.5, 0.0, 2)),
     "table": (RangeError, lambda: joint_exponents(None)),
-    "columns": (DtypeError, lambda: joint_exponents(pd.DataFrame({name: ["x"] * 9 for name in (
-        "run", "step", "log_loss", "u_norm", "W_norm", "u_alignment_error",
-        "W_alignment_error")}))),
+    "columns": (
+        DtypeError,
+        lambda: joint_exponents(
+            pd.DataFrame(
+                {
+                    name: ["x"] * 9
+                    for name in (
+                        "run",
+                        "step",
+                        "log_loss",
+                        "u_norm",
+                        "W_norm",
+                        "u_alignment_error",
+                        "W_alignment_error",
+                    )
+                }
+            )
+        ),
+    ),
     "rank table": (RangeError, lambda: RankResult(pd.DataFrame({"a": [1]}), {}, NO_CLAIMS)),
     "rank claims": (DtypeError, lambda: TableResult(pd.DataFrame(), {}, None)),
     "T": (DtypeError, lambda: experiments.load("ranks").means("5")),
@@ -173,9 +210,11 @@ REFUSED = {
     "column": (RangeError, lambda: experiments.load("heads").column("x")),
     "random": (DtypeError, lambda: experiments.load("heads").column("margin", random="no")),
     "rows of heads": (DtypeError, lambda: HeadResult("n", "t", None, (), {}, NO_CLAIMS)),
-    "folder": (FileAccessError, lambda: experiments.run("ranks", seeds=1, sizes=[(5, 5)], d=[1],
-                                                        out="a\0b")),
-}  # fmt: skip
+    "folder": (
+        FileAccessError,
+        lambda: experiments.run("ranks", seeds=1, sizes=[(5, 5)], d=[1], out="a\0b"),
+    ),
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -208,8 +208,9 @@ def test_runs_end_at_stationary_selections_and_a_wrong_selection_is_refused():
 
 PAIR = make_separation_pair()
 TWO = make_two_hop(3, 2, seed=0)
-RAGGED = Dataset(torch.eye(6).double().reshape(2, 3, 6), [1, -1], torch.arange(6.0).double(),
-                 lengths=[2, 3])  # fmt: skip
+RAGGED = Dataset(
+    torch.eye(6).double().reshape(2, 3, 6), [1, -1], torch.arange(6.0).double(), lengths=[2, 3]
+)
 NAN = torch.full((2, 2, 2), math.nan).double()
 
 

@@ -141,10 +141,19 @@ LAW = slack_law(make_degenerate(-0.1))
 
 
 test_malformed_numbers = refusals(
-    *(partial(call, value) for value in (-1, 0, math.nan, math.inf, "x") for call in (
-        LAW.ngd_step, LAW.log_gd_step, LAW.settled_height, triple_offset,
-        lambda value: triple_bracket(value, 0.1), lambda value: triple_bracket(0.1, value))),
-)  # fmt: skip
+    *(
+        partial(call, value)
+        for value in (-1, 0, math.nan, math.inf, "x")
+        for call in (
+            LAW.ngd_step,
+            LAW.log_gd_step,
+            LAW.settled_height,
+            triple_offset,
+            lambda value: triple_bracket(value, 0.1),
+            lambda value: triple_bracket(0.1, value),
+        )
+    ),
+)
 
 
 def test_rates_in_closed_form():
@@ -294,10 +303,20 @@ def test_claims_can_fail(small):
 
 SETTINGS = {"seeds": 1, "steps": 10_000, "d": [60], "noise": [1.0], "slack": [0.1]}
 test_bad_settings_are_refused = refusals(
-    *(partial(experiments.run, "exponents", **SETTINGS | {name: bad}) for name, bad in (
-        ("steps", 100), ("seeds", 0), ("d", []), ("d", [10]), ("noise", [-1.0]),
-        ("slack", [-0.1]), ("noise", ["loud"]), ("workers", 0))),
-)  # fmt: skip
+    *(
+        partial(experiments.run, "exponents", **SETTINGS | {name: bad})
+        for name, bad in (
+            ("steps", 100),
+            ("seeds", 0),
+            ("d", []),
+            ("d", [10]),
+            ("noise", [-1.0]),
+            ("slack", [-0.1]),
+            ("noise", ["loud"]),
+            ("workers", 0),
+        )
+    ),
+)
 
 
 def test_figures(small):

@@ -104,11 +104,19 @@ def test_level_and_threshold_against_autograd(score, a, b):
 
 
 @FEW
-@given(score=inner, factor=st.sampled_from([0.3, 0.9, 1.3, 3.0]), eta=st.floats(0.01, 2),
-       kind=st.sampled_from(["GD", "NGD", "momentum", "Polyak"]))  # fmt: skip
+@given(
+    score=inner,
+    factor=st.sampled_from([0.3, 0.9, 1.3, 3.0]),
+    eta=st.floats(0.01, 2),
+    kind=st.sampled_from(["GD", "NGD", "momentum", "Polyak"]),
+)
 def test_the_start_decides_for_every_rule(score, factor, eta, kind):
-    rule = {"GD": GD(eta), "NGD": NGD(eta), "momentum": NGD(eta, momentum=0.5),
-            "Polyak": Polyak(max_step=10.0)}[kind]  # fmt: skip
+    rule = {
+        "GD": GD(eta),
+        "NGD": NGD(eta),
+        "momentum": NGD(eta, momentum=0.5),
+        "Polyak": Polyak(max_step=10.0),
+    }[kind]
     data, trace = trap_run(score, factor * trap_threshold(score), rule)
     table = check_score_trap(data, trace)
     assert table.all_hold or not table[0].applicable
@@ -203,12 +211,19 @@ test_score_of_the_threshold = refused_settings(trap_threshold, *BAD_SCORES)
 test_score_of_the_lock = refused_settings(lock_threshold, *BAD_SCORES)
 test_score_of_the_level = refused_settings(trap_level, *BAD_SCORES, gap2=0.0, gap3=0.0)
 test_settings_are_validated = refused_settings(
-    make_unequal_scores, ("d", 11, RangeError), ("spread", 2.0, RangeError),
-    ("spread", -0.1, RangeError), ("correlation", 1.0, RangeError),
-    ("correlation", math.nan, NonFiniteError), ("n", 0, RangeError), ("T", 1, RangeError),
-    ("seed", -1, RangeError), ("spread", "wide", DtypeError), ("d", 12.5, DtypeError),
+    make_unequal_scores,
+    ("d", 11, RangeError),
+    ("spread", 2.0, RangeError),
+    ("spread", -0.1, RangeError),
+    ("correlation", 1.0, RangeError),
+    ("correlation", math.nan, NonFiniteError),
+    ("n", 0, RangeError),
+    ("T", 1, RangeError),
+    ("seed", -1, RangeError),
+    ("spread", "wide", DtypeError),
+    ("d", 12.5, DtypeError),
     **{"n": 3, "T": 4, "d": 12},
-)  # fmt: skip
+)
 TABLE, FOUR = pandas.DataFrame({"distance": [1.0], "score": [0.3]}), random_data(2, 3, 4, seed=0)
 LINE = Dataset([[[1.0], [0.0], [-1.0]]], [1], [1.0])
 test_refusals = refusals(
@@ -338,10 +353,16 @@ def test_the_channel_carries_scores_and_nothing_else(seed, rho):
 
 
 test_settings_of_the_signal = refused_settings(
-    make_weak_signal, ("correlation", 1.0, RangeError), ("channel", 0.0, RangeError),
-    ("T", 1, RangeError), ("n", 0, RangeError), ("d", 0, RangeError), ("seed", -1, RangeError),
-    ("channel", math.nan, NonFiniteError), ("correlation", "high", DtypeError),
-)  # fmt: skip
+    make_weak_signal,
+    ("correlation", 1.0, RangeError),
+    ("channel", 0.0, RangeError),
+    ("T", 1, RangeError),
+    ("n", 0, RangeError),
+    ("d", 0, RangeError),
+    ("seed", -1, RangeError),
+    ("channel", math.nan, NonFiniteError),
+    ("correlation", "high", DtypeError),
+)
 SHARES = pandas.DataFrame({"d": [1, 2, 3, 4], "rows": 5, "share": 0.5, "count": 10})
 test_counts_refuse = refusals(
     (RangeError, lambda: drop_signal_feature(make_separation_pair())),

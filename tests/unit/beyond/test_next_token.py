@@ -67,8 +67,10 @@ def test_svm_against_an_interior_point_solver():
     data = make_priorities(6, n=16, T=4, cycle=0.5, noise=0.3, seed=0)
     svm, E = solve_graph_svm(data), data.embeddings.numpy()
     W = cvxpy.Variable((6, 6))
-    rows = [[(E[i] - E[j]) @ W @ E[q] for q, i, j in edges.tolist()]
-            for edges in (svm.rows.edges, svm.rows.ties)]  # fmt: skip
+    rows = [
+        [(E[i] - E[j]) @ W @ E[q] for q, i, j in edges.tolist()]
+        for edges in (svm.rows.edges, svm.rows.ties)
+    ]
     assert rows[1]
     problem = cvxpy.Problem(
         cvxpy.Minimize(cvxpy.sum_squares(W)), [r >= 1 for r in rows[0]] + [r == 0 for r in rows[1]]

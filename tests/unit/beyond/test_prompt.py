@@ -168,8 +168,11 @@ def test_m1_on_rows_says_what_it_needs(words, data, run):
 def test_two_parametrisations_share_their_logits(name):
     data, p = make_unequal_scores(3, 4, 12, spread=0.0, seed=1), torch.linspace(-1, 2, 12).double()
     size, queries, keys = float(p.norm()), prompt_queries(data, p), prompt_keys(data)
-    rules = {"GD": (GD(0.02), GD(0.02 * size**2)), "NGD": (NGD(0.1), NGD(0.1 * size)),
-             "Polyak": (Polyak(), Polyak())}[name]  # fmt: skip
+    rules = {
+        "GD": (GD(0.02), GD(0.02 * size**2)),
+        "NGD": (NGD(0.1), NGD(0.1 * size)),
+        "Polyak": (Polyak(), Polyak()),
+    }[name]
     gaps = [train(*run, 100).gaps for run in ((queries, rules[0]), (keys, rules[1]))]
     assert np.abs(gaps[0] - gaps[1]).max() < SVM_EQUIVALENT
     if name != "Polyak":
@@ -190,8 +193,11 @@ def goals(data):
     svm = solve_u_svm(data)
     right = (svm.margins < 1 + 1e-7).double()
     moving = moving_margin(data, svm.margins / svm.norm, attended=True)
-    return {"svm": solve_w_svm(data).weights, "relaxed": solve_relaxed_svm(data, right).weights,
-            "moving": moving}  # fmt: skip
+    return {
+        "svm": solve_w_svm(data).weights,
+        "relaxed": solve_relaxed_svm(data, right).weights,
+        "moving": moving,
+    }
 
 
 def test_joint_training_keeps_keys_and_values_apart():
@@ -335,9 +341,14 @@ def test_what_the_checks_refuse():
 
 def test_exponents_of_a_table():
     table = attnbias.sweep(
-        {"data": {"model": "dm", "n": 3, "d": 40, "seed": 0}, "rule": ["NGD(0.1)"],
-         "train": {"train_u": True}, "steps": 20000, "record": 60}
-    )  # fmt: skip
+        {
+            "data": {"model": "dm", "n": 3, "d": 40, "seed": 0},
+            "rule": ["NGD(0.1)"],
+            "train": {"train_u": True},
+            "steps": 20000,
+            "record": 60,
+        }
+    )
     row = joint_exponents(table, 2000).iloc[0]
     for name, expected in (("log 1/L", 1), ("|u|", 1), ("|W|", 1), ("1 - cos u", -2)):
         assert abs(row[name] - expected) < FITTED_EXPONENT

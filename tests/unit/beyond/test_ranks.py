@@ -141,14 +141,26 @@ test_refusals = refusals(
     lambda: nuclear_rank(SQUARE, solution=solve_w_svm(SQUARE)),
     lambda: nuclear_rank(SQUARE, solution=solve_norm_svm(SQUARE, "frobenius")),
     (MissingDecoderError, lambda: with_unit_values(Dataset(SQUARE.X, SQUARE.y))),
-    *(partial(make_free_queries, **{name: bad}) for name, bad in (
-        ("n", 0), ("T", 1), ("d", 0), ("seed", -1), ("d", 2.5))),
-    *(partial(experiments.run, "ranks", **STUDY | {name: bad}) for name, bad in (
-        ("seeds", 0), ("sizes", []), ("sizes", [5]), ("sizes", [(5, 1)]), ("d", []), ("d", [0]),
-        ("nuclear", 0), ("progress", 1))),
+    *(
+        partial(make_free_queries, **{name: bad})
+        for name, bad in (("n", 0), ("T", 1), ("d", 0), ("seed", -1), ("d", 2.5))
+    ),
+    *(
+        partial(experiments.run, "ranks", **STUDY | {name: bad})
+        for name, bad in (
+            ("seeds", 0),
+            ("sizes", []),
+            ("sizes", [5]),
+            ("sizes", [(5, 1)]),
+            ("d", []),
+            ("d", [0]),
+            ("nuclear", 0),
+            ("progress", 1),
+        )
+    ),
     lambda: plot_ranks(RANKS.drop(columns="nuclear")),
     lambda: plot_left_over({}),
-)  # fmt: skip
+)
 
 
 def test_unit_values_can_be_trained_on_and_keep_the_svm():
@@ -228,8 +240,12 @@ def test_a_part_of_another_setting_or_study_is_refused(tmp_path, monkeypatch, ch
 
 def test_study_claims_can_fail(small):
     table = small[0].table
-    for column, value in (("F_sequences", 1.0), ("N_rows", 1.0), ("N_upper", 9.0),
-                          ("F_status", "undecided")):  # fmt: skip
+    for column, value in (
+        ("F_sequences", 1.0),
+        ("N_rows", 1.0),
+        ("N_upper", 9.0),
+        ("F_status", "undecided"),
+    ):
         wrong = table.copy()
         chosen = wrong["N_status"] == "solved"
         wrong.loc[chosen, column] = value

@@ -243,12 +243,20 @@ def test_sentences_from_a_file_or_a_list(tiny, tmp_path):
 
 
 test_bad_settings_are_refused = refused_settings(
-    heads.run, ("sentences", 0, RangeError), ("sentences", 1000, RangeError),
-    ("sentences", [], RangeError), ("sentences", [1, 2], DtypeError),
-    ("sentences", 2.5, DtypeError), ("random", 0, RangeError), ("seed", -1, RangeError),
-    ("progress", 1, DtypeError), ("query", 50, RangeError), model="tiny", random=1,
+    heads.run,
+    ("sentences", 0, RangeError),
+    ("sentences", 1000, RangeError),
+    ("sentences", [], RangeError),
+    ("sentences", [1, 2], DtypeError),
+    ("sentences", 2.5, DtypeError),
+    ("random", 0, RangeError),
+    ("seed", -1, RangeError),
+    ("progress", 1, DtypeError),
+    ("query", 50, RangeError),
+    model="tiny",
+    random=1,
     sentences=3,
-)  # fmt: skip
+)
 
 
 def test_missing_places_are_named():

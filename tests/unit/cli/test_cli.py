@@ -76,18 +76,33 @@ def saved(path, X=1.0, y=1, **others):
 
 
 SPOILT = {  # how to spoil a file of tokens, and what is said of it
-    "cut": (lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
-            "FileFormatError", "cut short"),
+    "cut": (
+        lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+        "FileFormatError",
+        "cut short",
+    ),
     "empty": (lambda path: path.write_bytes(b""), "FileFormatError", "empty file"),
-    "pickled": (lambda path: path.write_bytes(pickle.dumps({"X": [1, 2]})),
-                "FileFormatError", "another kind"),
+    "pickled": (
+        lambda path: path.write_bytes(pickle.dumps({"X": [1, 2]})),
+        "FileFormatError",
+        "another kind",
+    ),
     "text": (lambda path: path.write_text("X, y, u"), "FileFormatError", "another kind"),
-    "pickled array": (lambda path: np.savez(path, X=np.array([{"a": 1}], dtype=object), y=[1]),
-                      "FileFormatError", "plain arrays"),
-    "one array": (lambda path: np.save(path.open("wb"), np.zeros(3)),
-                  "FileFormatError", "npy file"),
-    "of torch": (lambda path: torch.save({"X": torch.zeros(2)}, path),
-                 "FileFormatError", "torch.save"),
+    "pickled array": (
+        lambda path: np.savez(path, X=np.array([{"a": 1}], dtype=object), y=[1]),
+        "FileFormatError",
+        "plain arrays",
+    ),
+    "one array": (
+        lambda path: np.save(path.open("wb"), np.zeros(3)),
+        "FileFormatError",
+        "npy file",
+    ),
+    "of torch": (
+        lambda path: torch.save({"X": torch.zeros(2)}, path),
+        "FileFormatError",
+        "torch.save",
+    ),
     "other arrays": (lambda path: np.savez(path, weights=np.zeros(3)), "FileFormatError", "X"),
     "NaN": (lambda path: saved(path, np.nan, u=np.zeros(2)), "NonFiniteError", "X"),
     "integers": (lambda path: saved(path, 1, u=np.zeros(2)), "DtypeError", "X"),
@@ -95,7 +110,7 @@ SPOILT = {  # how to spoil a file of tokens, and what is said of it
     "no decoder": (saved, "MissingDecoderError", "u=u"),
     "gone": (lambda path: path.unlink(), "MissingFileError", "none there"),
     "a folder": (lambda path: (path.unlink(), path.mkdir()), "FileAccessError", "a file"),
-}  # fmt: skip
+}
 
 
 class TestBadInput:
@@ -159,10 +174,17 @@ print([name for name in ("torch", "numpy", "pandas", "numba") if name in sys.mod
 """
 
 
-@pytest.mark.parametrize("words, status", [
-    ("--help", 0), ("--version", 0), ("", 2), ("dance", 2), ("list --unknown", 2),
-    *((f"{name} --help", 0) for name in ("diagnose", "list", "figure", "sweep", "completion")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words, status",
+    [
+        ("--help", 0),
+        ("--version", 0),
+        ("", 2),
+        ("dance", 2),
+        ("list --unknown", 2),
+        *((f"{name} --help", 0) for name in ("diagnose", "list", "figure", "sweep", "completion")),
+    ],
+)
 def test_help_version_and_usage_answer_without_torch(words, status):
     """So they take a tenth of a second, where torch's import alone takes two."""
     command = [sys.executable, "-c", LIGHT, *words.split()]
@@ -243,9 +265,10 @@ def test_bash_completes(capsys, tmp_path):
     script = tmp_path / "attnbias"
     script.write_text(run(capsys, "completion", "bash")[1], encoding="utf-8")
     for line, expected in (
-        ("attnbias fi", {"figure"}), ("attnbias run fig1", {"fig1", "fig10"}),
+        ("attnbias fi", {"figure"}),
+        ("attnbias run fig1", {"fig1", "fig10"}),
         ("attnbias diagnose --j", {"--json"}),
-    ):  # fmt: skip
+    ):
         words = line.split()
         lines = [
             f"source {script}",
@@ -334,10 +357,16 @@ class TestHeads:
         (alone,) = json.loads(out)["heads"]
         assert {**alone, "layer": 2, "head": 1} == head
 
-    @pytest.mark.parametrize("words, named", [
-        ((), "MODEL"), (("tiny", "--npz", "x.npz"), "MODEL"), (("--npz", "no.npz"), "no.npz"),
-        (("tiny", "--query", "99"), "query"), (("./no-folder",), "no-folder"),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        "words, named",
+        [
+            ((), "MODEL"),
+            (("tiny", "--npz", "x.npz"), "MODEL"),
+            (("--npz", "no.npz"), "no.npz"),
+            (("tiny", "--query", "99"), "query"),
+            (("./no-folder",), "no-folder"),
+        ],
+    )
     def test_bad_input_is_named(self, words, named, tmp_path, capsys):
         pytest.importorskip("transformers")
         status, out, err = run(capsys, "heads", *words, "--out", tmp_path)
@@ -393,20 +422,43 @@ class TestStumbles:
         assert run(capsys, "run", "fig2", "--out", tmp_path)[0] == 130
         assert os.listdir(tmp_path) == []
 
-    @pytest.mark.parametrize(("words", "name"), [
-        ("--step-sizes 0.1", "step_sizes"), ("--step-sizes [1]", "step_sizes"),
-        ("--optimizers 1", "optimizers"), ("--optimizers [[1]]", "optimizers"),
-        ("--seeds " + "[" * 5000, "seeds"),
-    ], ids=range(5))  # fmt: skip
+    @pytest.mark.parametrize(
+        ("words", "name"),
+        [
+            ("--step-sizes 0.1", "step_sizes"),
+            ("--step-sizes [1]", "step_sizes"),
+            ("--optimizers 1", "optimizers"),
+            ("--optimizers [[1]]", "optimizers"),
+            ("--seeds " + "[" * 5000, "seeds"),
+        ],
+        ids=range(5),
+    )
     def test_settings_of_a_wrong_kind_are_named(self, capsys, tmp_path, words, name):
         chosen = ("--source", "bundled", "--size", "small", "--out", tmp_path, "--steps", 1)
         status, _, err = run(capsys, "run", "fig6", *chosen, *words.split())
         assert status == 2 and f"Error: {name}" in err and "Traceback" not in err
 
     def test_a_cut_file_of_an_unfinished_run_is_named(self, capsys, tmp_path):
-        settings = ("--source", "bundled", "--size", "small", "--steps", 1, "--seeds", 1,
-                    "--optimizers", '["SGD"]', "--step-sizes", '{"SGD": 0.1}', "--out", tmp_path,
-                    "--eval-examples", 4, "--batch-size", 2)  # fmt: skip
+        settings = (
+            "--source",
+            "bundled",
+            "--size",
+            "small",
+            "--steps",
+            1,
+            "--seeds",
+            1,
+            "--optimizers",
+            '["SGD"]',
+            "--step-sizes",
+            '{"SGD": 0.1}',
+            "--out",
+            tmp_path,
+            "--eval-examples",
+            4,
+            "--batch-size",
+            2,
+        )
         job = hashlib.sha256(b"SGD-0.1-0").hexdigest()[:12]
         (tmp_path / "fig6.part").mkdir()
         (tmp_path / "fig6.part" / f"{job}.json").write_text('{"kind": "training')
@@ -419,18 +471,28 @@ class TestStumbles:
         status, out, err = run(capsys, "run", "ranks", *words)
         assert (status, err) == (0, "") and "0 and 0 of 2 solved" in out
 
-    @pytest.mark.parametrize(("words", "kept"), [
-        ("run fig4 --token hf_x --steps 5", "attnbias run fig4 --token '***' --steps 5"),
-        ("--hf-token=a --seeds 2", "attnbias '--hf-token=***' --seeds 2"),
-        ("HF_TOKEN=a hub.password=b", "attnbias 'HF_TOKEN=***' 'hub.password=***'"),
-        ("--api-key -a --apikey b --key c", "attnbias --api-key '***' --apikey '***' --key '***'"),
-        ("--dask tcp://me:pw@host:1", "attnbias --dask 'tcp://***@host:1'"),
-        ("hf_abcdefghijklmnopqrstuv", "attnbias '***'"), ("--token --seeds 3", None),
-        ("--tokens 5 --tokenizer bert --author me --out=keys/key.npz", None),
-        ("run /home/me/grid.toml --out=/tmp/runs/rec --source C:\\data\\x",
-         "attnbias run grid.toml --out=rec --source x"),
-        ("--dask tcp://host:1 --out a/b --at / --address=http://a/b/c", None),
-    ], ids=range(10))  # fmt: skip
+    @pytest.mark.parametrize(
+        ("words", "kept"),
+        [
+            ("run fig4 --token hf_x --steps 5", "attnbias run fig4 --token '***' --steps 5"),
+            ("--hf-token=a --seeds 2", "attnbias '--hf-token=***' --seeds 2"),
+            ("HF_TOKEN=a hub.password=b", "attnbias 'HF_TOKEN=***' 'hub.password=***'"),
+            (
+                "--api-key -a --apikey b --key c",
+                "attnbias --api-key '***' --apikey '***' --key '***'",
+            ),
+            ("--dask tcp://me:pw@host:1", "attnbias --dask 'tcp://***@host:1'"),
+            ("hf_abcdefghijklmnopqrstuv", "attnbias '***'"),
+            ("--token --seeds 3", None),
+            ("--tokens 5 --tokenizer bert --author me --out=keys/key.npz", None),
+            (
+                "run /home/me/grid.toml --out=/tmp/runs/rec --source C:\\data\\x",
+                "attnbias run grid.toml --out=rec --source x",
+            ),
+            ("--dask tcp://host:1 --out a/b --at / --address=http://a/b/c", None),
+        ],
+        ids=range(10),
+    )
     @pytest.mark.parametrize("program", ["bin/attnbias", "lib/attnbias/__main__.py"])
     def test_secrets_of_a_command_line_are_not_kept(self, monkeypatch, program, words, kept):
         """`python -m attnbias` is attnbias."""
@@ -443,8 +505,9 @@ class TestStumbles:
         status, out, _ = run(capsys, "sweep", path, "--plan")
         assert status == 0 and out.startswith("96 runs on 48 data sets")
 
-    @pytest.mark.parametrize(("command", "goes_on"), [("diagnose tokens.npz", False),
-                                                      ("run fig2", True)])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("command", "goes_on"), [("diagnose tokens.npz", False), ("run fig2", True)]
+    )
     def test_only_what_goes_on_says_so(self, capsys, tmp_path, monkeypatch, command, goes_on):
         def stop(*_, **__):
             raise KeyboardInterrupt

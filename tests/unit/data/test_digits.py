@@ -254,8 +254,11 @@ def test_an_archive_that_unpacks_to_far_more_is_refused(tmp_path, files, monkeyp
 def test_idx_files_that_contradict_their_header():
     head = b"\0\0\x08\x01\0\0"  # two bytes more say how many bytes follow
     blobs = [b"", head, head + b"\0\x02a", head + b"\0\x02abc", b"\0\0\x0d\x01\0\0\0\x01a"]
-    for blob, rank in [*((blob, 1) for blob in blobs), (head + b"\0\x02ab", 3),
-                       (b"\0\0\x08\x03" + b"\xff" * 12, 3)]:  # fmt: skip
+    for blob, rank in [
+        *((blob, 1) for blob in blobs),
+        (head + b"\0\x02ab", 3),
+        (b"\0\0\x08\x03" + b"\xff" * 12, 3),
+    ]:
         with pytest.raises(FileFormatError, match="IDX"):
             parse_idx("some file", blob, rank)
 

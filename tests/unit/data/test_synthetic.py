@@ -124,9 +124,14 @@ def test_defaults_are_figure_3():
     data = make_dm()
     assert (data.n, data.T, data.d) == (10, 2, 100)
     assert dict(data.meta) == {
-        "alpha": 3.0, "sigma": 0.1, "position": "random", "seed": 0, "d": 100, "span": False,
+        "alpha": 3.0,
+        "sigma": 0.1,
+        "position": "random",
+        "seed": 0,
+        "d": 100,
+        "span": False,
         "maker": "make_dm",
-    }  # fmt: skip
+    }
     assert data.u is None and data.opt is not None
 
 

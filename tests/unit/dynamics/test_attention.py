@@ -118,8 +118,9 @@ def test_gradients_to_twelve_digits_as_long_as_they_are_normal_numbers(loss, siz
     for seed, (n, T, d, lengths) in enumerate(CASES * 3):
         data = ragged(n, T, d, lengths, seed)
         short = data.lengths < 2
-        W = with_gap(data.__class__(data.X[~short], data.y[~short], lengths=data.lengths[~short]),
-                     size, seed).requires_grad_()  # fmt: skip
+        W = with_gap(
+            data.__class__(data.X[~short], data.y[~short], lengths=data.lengths[~short]), size, seed
+        ).requires_grad_()
         u = data.u.clone().requires_grad_()
         X = data.X.masked_fill(~data.mask[..., None], math.nan)  # padding is not read
         found = attention_loss(X, data.y, u, W, loss, data.lengths)
@@ -148,8 +149,9 @@ def test_any_other_matrix_costs_no_more_than_the_rounding_of_its_logits(size):
 @pytest.mark.parametrize("size", [0.0, 40.0, 700.0, 1e4, 1e6])
 def test_the_scaled_form_at_any_gap(loss, size):
     for seed, (n, T, d, lengths) in enumerate(CASES):
-        data = random_data(n, T, d, seed=seed, scale=2.0,
-                           lengths=lengths and [max(k, 2) for k in lengths])  # fmt: skip
+        data = random_data(
+            n, T, d, seed=seed, scale=2.0, lengths=lengths and [max(k, 2) for k in lengths]
+        )
         W = with_gap(data, size, seed)
         found = attention_gradient(data.X, data.y, data.u, W, loss, data.lengths)
         risk, right_W, right_u = exact(data, data.u, W, loss)
@@ -200,9 +202,13 @@ def test_an_underflow_is_named_and_what_multiplies_the_loss_counts(part):
     data = random_data(2, 3, 4, seed=1, scale=2.0)
     # gaps of 900 for W; for u margins of 900, behind a softmax that is not saturated
     W = with_gap(data, 900.0, 1) if part == "W" else torch.zeros(4, 4, dtype=DOUBLE)
-    u = data.u if part == "W" else torch.linalg.lstsq(
-        (data.y[:, None] * data.X.mean(1)), torch.full((2,), 900.0, dtype=DOUBLE)[:, None]
-    ).solution[:, 0]  # fmt: skip
+    u = (
+        data.u
+        if part == "W"
+        else torch.linalg.lstsq(
+            (data.y[:, None] * data.X.mean(1)), torch.full((2,), 900.0, dtype=DOUBLE)[:, None]
+        ).solution[:, 0]
+    )
     parts = {"W": W.clone().requires_grad_(), "u": u.clone().requires_grad_()}
     risk = attention_loss(data.X, data.y, parts["u"], parts["W"])
     with pytest.raises(UnderflowError, match=r"attention_gradient") as caught:
@@ -447,16 +453,32 @@ def test_single_precision_tokens_are_lifted_and_parameters_are_not():
 def test_refusals(call):
     data, nan = make_separation_pair(), math.nan
     right = {"X": data.X, "y": data.y, "u": data.u, "W": torch.eye(2, dtype=DOUBLE)}
-    refuses(call, right, {
-        ShapeError: [{"X": data.X[0]}, {"u": torch.ones(3)}, {"W": torch.eye(3)},
-                     {"W": torch.ones(2)}, {"y": [1, 1]}, {"lengths": [3]}, {"lengths": [0]}],
-        DtypeError: [{"X": "X"}, {"W": torch.eye(2).long()}, {"loss": 3}, {"lengths": [1.5]}],
-        LabelError: [{"y": [0.5]}],
-        NonFiniteError: [{"X": nan * data.X}, {"u": [1.0, nan]}, {"W": math.inf * torch.eye(2)}],
-        DeviceError: [{"W": torch.eye(2, device="meta")}],
-    })  # fmt: skip
-    refuses(call, right, {RangeError: [{"W": 1e308 * right["W"], "X": 1e10 * data.X}]},
-            words="Rescale")  # fmt: skip
+    refuses(
+        call,
+        right,
+        {
+            ShapeError: [
+                {"X": data.X[0]},
+                {"u": torch.ones(3)},
+                {"W": torch.eye(3)},
+                {"W": torch.ones(2)},
+                {"y": [1, 1]},
+                {"lengths": [3]},
+                {"lengths": [0]},
+            ],
+            DtypeError: [{"X": "X"}, {"W": torch.eye(2).long()}, {"loss": 3}, {"lengths": [1.5]}],
+            LabelError: [{"y": [0.5]}],
+            NonFiniteError: [
+                {"X": nan * data.X},
+                {"u": [1.0, nan]},
+                {"W": math.inf * torch.eye(2)},
+            ],
+            DeviceError: [{"W": torch.eye(2, device="meta")}],
+        },
+    )
+    refuses(
+        call, right, {RangeError: [{"W": 1e308 * right["W"], "X": 1e10 * data.X}]}, words="Rescale"
+    )
     refuses(call, right, {RangeError: [{"loss": "hinge"}]})
     batch = {"W": torch.ones(2, 2, 2), "u": torch.ones(3, 2)}
     refuses(call, right, {ShapeError: [batch]}, words="u, W")

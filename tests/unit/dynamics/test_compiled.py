@@ -100,10 +100,13 @@ def test_a_terminal_is_told_once_that_the_loop_is_compiled_and_only_when_it_is(t
     said = []
     for _ in range(2):
         made = subprocess.run(
-            [sys.executable, "-c", COLD], capture_output=True, text=True, check=True,
+            [sys.executable, "-c", COLD],
+            capture_output=True,
+            text=True,
+            check=True,
             cwd=Path(attnbias.__file__).parents[1],
             env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
-        )  # fmt: skip
+        )
         said.append(made.stderr.splitlines())
     assert [len(lines) for lines in said] == [1, 0]
     assert said[0][0].startswith("attnbias: compiling the training loop")
@@ -144,10 +147,13 @@ def test_another_user_imports_a_read_only_package_without_a_home_and_no_file_goe
                 os.chown(path, 65534, 65534)
         try:
             made = subprocess.run(
-                [sys.executable, "-c", HOMELESS], capture_output=True, text=True, cwd="/",
+                [sys.executable, "-c", HOMELESS],
+                capture_output=True,
+                text=True,
+                cwd="/",
                 env={"PATH": os.environ["PATH"], "HOME": "/proc/nohome", "PYTHONPATH": folder},
                 preexec_fn=bound_by_permissions,
-            )  # fmt: skip
+            )
             assert made.returncode == 0, made.stderr
             assert made.stdout.split() == [str(package / "__init__.py"), "NullCache"]
             assert [Path(folder), *sorted(Path(folder).rglob("*"))] == everything

@@ -105,8 +105,9 @@ def test_a_run_that_locks_on_a_wrong_token_says_so_and_where_it_went():
     assert 1 <= len(left) <= 3 and trace.W_alignment_error[-1] > 1e-2
     found = re.fullmatch(
         r"(\d+) of 30 sequences end on their optimal token \(not: (.*)\); "
-        r"1 - cosine with the SVM of the selected tokens (\S+)", trace.ending,
-    )  # fmt: skip
+        r"1 - cosine with the SVM of the selected tokens (\S+)",
+        trace.ending,
+    )
     assert int(found[1]) == 30 - len(left) and found[2] == ", ".join(map(str, left))
     exact = alignment_error(trace.W[None], solve_w_svm(data, trace.selected).weights)[0]
     assert float(found[3]) == pytest.approx(exact, rel=0.05)  # printed with two digits
@@ -120,9 +121,10 @@ def test_only_what_is_needed_is_said():
     start = train(make_separation_pair(), NGD(0.5), 0)
     assert start.ending == "all logits are equal, so that no token is selected"
     assert start.selected.tolist() == [0] and "nan" not in repr(start)
-    assert "<li>" in start._repr_html_() and "&lt;b&gt;" in Trace(
-        np.zeros(0, int), torch.zeros(0, 0), status="<b>"
-    )._repr_html_()  # fmt: skip
+    assert (
+        "<li>" in start._repr_html_()
+        and "&lt;b&gt;" in Trace(np.zeros(0, int), torch.zeros(0, 0), status="<b>")._repr_html_()
+    )
 
 
 def test_many_wrong_tokens_are_cut_short():
@@ -141,8 +143,9 @@ def test_an_svm_of_selected_tokens_that_cannot_be_had_is_named(monkeypatch):
     assert trace.ending.endswith("; the SVM of the selected tokens has no solution")
     monkeypatch.setattr(ending, "AT_ONCE", 1)
     trace = train(LOCKED, GD(1e-3), 10, W0=START)
-    assert trace.ending.endswith("; solve_w_svm(data, trace.selected) is the SVM of the "
-                                 "selected tokens")  # fmt: skip
+    assert trace.ending.endswith(
+        "; solve_w_svm(data, trace.selected) is the SVM of the selected tokens"
+    )
 
 
 def test_infeasible_data_have_selected_tokens():

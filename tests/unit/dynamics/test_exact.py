@@ -185,9 +185,12 @@ def test_agrees_with_multiprecision(name):
             log = series.startswith("log") if case.joint else series in PASS_ZERO
             floor = MULTIPRECISION_LOG if log else SMALLEST
             np.testing.assert_allclose(
-                getattr(trace, series), values, rtol=MULTIPRECISION, atol=floor,
+                getattr(trace, series),
+                values,
+                rtol=MULTIPRECISION,
+                atol=floor,
                 err_msg=f"{series}, {form}",
-            )  # fmt: skip
+            )
 
 
 def test_bad_starts_underflow_in_float64():

@@ -163,9 +163,12 @@ def interrupted_rename(source, target):
 
 
 @pytest.mark.parametrize(
-    "broken, error", [((np, "savez", half_written), OSError),
-                      ((os, "replace", interrupted_rename), KeyboardInterrupt)],
-)  # fmt: skip
+    "broken, error",
+    [
+        ((np, "savez", half_written), OSError),
+        ((os, "replace", interrupted_rename), KeyboardInterrupt),
+    ],
+)
 def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch, broken, error):
     path = some_run().save(tmp_path / "run.npz")
     before = path.read_bytes()

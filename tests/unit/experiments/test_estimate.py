@@ -93,10 +93,19 @@ def test_the_command_writes_nothing(tmp_path, monkeypatch, capsys):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("options", [
-    {"device": "abacus"}, {"precision": "fp8"}, {"steps": 0}, {"records": 0}, {"dry_run": "yes"},
-    {"eval_examples": "all"}, {"batch_size": 1001}, {"batch_size": 0},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"device": "abacus"},
+        {"precision": "fp8"},
+        {"steps": 0},
+        {"records": 0},
+        {"dry_run": "yes"},
+        {"eval_examples": "all"},
+        {"batch_size": 1001},
+        {"batch_size": 0},
+    ],
+)
 def test_bad_settings_are_refused(options):
     with pytest.raises(AttnBiasError):
         module.dry_run(fig6, 1, **SMALL | options) if "dry_run" not in options else fig6.run(

@@ -31,13 +31,22 @@ def test_foreign_files_are_refused(name, text, tmp_path):
         experiments.load(name, tmp_path)
 
 
-@pytest.mark.parametrize(("name", "keys", "value"), [
-    ("fig4", ["format"], 0), ("fig4", ["seeds"], None), ("fig4", ["logs", "SGD"], [{}]),
-    ("fig4", ["losses"], [1]), ("fig10", ["kind"], "other"), ("fig10", ["cosines", "toxic"], {}),
-    ("fig10", [*HISTOGRAM, "first_bin"], BINS), ("fig10", [*HISTOGRAM, "counts"], [-1]),
-    ("fig10", [*HISTOGRAM, "sums"], [1.0]), ("heads", ["columns"], "other"),
-    ("heads", ["rows"], [[1, 2]]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "keys", "value"),
+    [
+        ("fig4", ["format"], 0),
+        ("fig4", ["seeds"], None),
+        ("fig4", ["logs", "SGD"], [{}]),
+        ("fig4", ["losses"], [1]),
+        ("fig10", ["kind"], "other"),
+        ("fig10", ["cosines", "toxic"], {}),
+        ("fig10", [*HISTOGRAM, "first_bin"], BINS),
+        ("fig10", [*HISTOGRAM, "counts"], [-1]),
+        ("fig10", [*HISTOGRAM, "sums"], [1.0]),
+        ("heads", ["columns"], "other"),
+        ("heads", ["rows"], [[1, 2]]),
+    ],
+)
 def test_damaged_files_are_refused(name, keys, value, tmp_path):
     stored = json.loads((RESULTS / f"{name}.json").read_text())
     part = stored
@@ -49,13 +58,16 @@ def test_damaged_files_are_refused(name, keys, value, tmp_path):
         experiments.load(name, tmp_path)
 
 
-@pytest.mark.parametrize(("error", "call"), [
-    (DtypeError, lambda: experiments.load("fig4", 3)),
-    (RangeError, lambda: experiments.load("fig4", RESULTS).curves("x", "train_loss")),
-    (RangeError, lambda: experiments.load("fig10", RESULTS).to_dataframe([])),
-    (DtypeError, lambda: experiments.merge("fig6", str(RESULTS))),
-    (DtypeError, lambda: experiments.merge("fig6", [])),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "call"),
+    [
+        (DtypeError, lambda: experiments.load("fig4", 3)),
+        (RangeError, lambda: experiments.load("fig4", RESULTS).curves("x", "train_loss")),
+        (RangeError, lambda: experiments.load("fig10", RESULTS).to_dataframe([])),
+        (DtypeError, lambda: experiments.merge("fig6", str(RESULTS))),
+        (DtypeError, lambda: experiments.merge("fig6", [])),
+    ],
+)
 def test_what_a_result_lacks_is_refused_by_name(error, call):
     with pytest.raises(error):
         call()

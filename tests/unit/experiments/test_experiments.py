@@ -39,10 +39,13 @@ def test_the_registry_lists_and_describes():
         experiments.describe("fig5")
 
 
-@pytest.mark.parametrize(("name", "short"), [
-    ("fig2", {"later it tends", "NGD's softmax", "the boost is"}),
-    ("fig3", {"the train loss goes to 0", "joint-NGD's train", "with the factors"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("fig2", {"later it tends", "NGD's softmax", "the boost is"}),
+        ("fig3", {"the train loss goes to 0", "joint-NGD's train", "with the factors"}),
+    ],
+)
 def test_a_run_too_short_for_a_claim_says_so_and_does_not_refute_it(name, short):
     """These claims hold at the figure's own length and fail at a tenth of it."""
     result = experiments.run(name, seeds=2, steps=1000)
@@ -62,43 +65,72 @@ def test_at_its_full_length_a_claim_can_fail():
 
 BAD = {
     RangeError: [
-        ("fig5", "name", {}), ("fig2", "sead", {"sead": 3}), ("fig2", "seeds", {"seeds": 0}),
-        ("fig2", "seeds", {"seeds": [0, -1]}), ("fig2", "steps", {"steps": 999}),
-        ("fig2", "start_norm", {"start_norm": -1.0}), ("fig2", "d", {"d": 3}),
-        ("fig2", "step_size", {"gd_step_size": 0.0}), ("fig2", "seeds", {"seeds": 10**6 + 1}),
+        ("fig5", "name", {}),
+        ("fig2", "sead", {"sead": 3}),
+        ("fig2", "seeds", {"seeds": 0}),
+        ("fig2", "seeds", {"seeds": [0, -1]}),
+        ("fig2", "steps", {"steps": 999}),
+        ("fig2", "start_norm", {"start_norm": -1.0}),
+        ("fig2", "d", {"d": 3}),
+        ("fig2", "step_size", {"gd_step_size": 0.0}),
+        ("fig2", "seeds", {"seeds": 10**6 + 1}),
         ("fig2", "number of seeds", {"seeds": itertools.count()}),
-        ("fig3", "number of seeds", {"seeds": [0] * 10**6}), ("fig3", "seeds", {"seeds": 10**6}),
+        ("fig3", "number of seeds", {"seeds": [0] * 10**6}),
+        ("fig3", "seeds", {"seeds": 10**6}),
         ("fig3", "seeds", {"seeds": [0, 1, np.int64(0)]}),
         ("ranks", "seeds", {"seeds": [3, 3]}),
-        ("fig2", "loss", {"loss": "hinge"}), ("fig2", "record", {"record": [10, 100, 1000]}),
+        ("fig2", "loss", {"loss": "hinge"}),
+        ("fig2", "record", {"record": [10, 100, 1000]}),
         ("fig2", "record", {"record": range(1000, 10_001, 100)}),
-        ("fig3", "sigma", {"sigma": 0}), ("fig3", "alpha", {"alpha": -1}),
-        ("fig3", "T", {"T": 1}), ("fig3", "step_size", {"gd_step_size": 0}),
-        ("fig3", "start_norm", {"start_norm": 0.1}), ("fig8", "scales", {"scales": [1, 2]}),
-        ("fig8", "scales", {"scales": [1, 4, 2]}), ("fig8", "scales", {"scales": [0, 1, 2]}),
-        ("fig8", "scales", {"scales": [1, 1 + 1e-12, 2, 3]}), ("fig8", "seeds", {"seeds": 3}),
-        ("fig8", "steps", {"steps": 10}), ("fig8", "step_size", {"gd_step_size": -1}),
-        ("fig9", "patch", {"patch": 5}), ("fig9", "record", {"record": [10_001]}),
-        ("fig9", "record", {"record": 5}), ("fig10", "source", {"source": "web"}),
+        ("fig3", "sigma", {"sigma": 0}),
+        ("fig3", "alpha", {"alpha": -1}),
+        ("fig3", "T", {"T": 1}),
+        ("fig3", "step_size", {"gd_step_size": 0}),
+        ("fig3", "start_norm", {"start_norm": 0.1}),
+        ("fig8", "scales", {"scales": [1, 2]}),
+        ("fig8", "scales", {"scales": [1, 4, 2]}),
+        ("fig8", "scales", {"scales": [0, 1, 2]}),
+        ("fig8", "scales", {"scales": [1, 1 + 1e-12, 2, 3]}),
+        ("fig8", "seeds", {"seeds": 3}),
+        ("fig8", "steps", {"steps": 10}),
+        ("fig8", "step_size", {"gd_step_size": -1}),
+        ("fig9", "patch", {"patch": 5}),
+        ("fig9", "record", {"record": [10_001]}),
+        ("fig9", "record", {"record": 5}),
+        ("fig10", "source", {"source": "web"}),
         ("fig10", "texts", {"texts": {"MNLI": 3}}),
         ("fig10", "texts of NLI", {"texts": {"NLI": 0}}),
-        ("fig10", "max_length", {"max_length": 2}), ("fig10", "seed", {"seed": -1}),
-        ("heads", "sentences", {"sentences": 0}), ("heads", "sentences", {"sentences": 1000}),
-        ("heads", "sentences", {"sentences": []}), ("heads", "random", {"random": 0}),
-        ("heads", "seed", {"seed": -1}), ("heads", "query", {"query": 50}),
-        ("exponents", "steps", {"steps": 100}), ("exponents", "seeds", {"seeds": 0}),
-        ("exponents", "d", {"d": []}), ("exponents", "d", {"d": [10]}),
-        ("exponents", "sigma", {"noise": [-1.0]}), ("exponents", "slack", {"slack": [-0.1]}),
+        ("fig10", "max_length", {"max_length": 2}),
+        ("fig10", "seed", {"seed": -1}),
+        ("heads", "sentences", {"sentences": 0}),
+        ("heads", "sentences", {"sentences": 1000}),
+        ("heads", "sentences", {"sentences": []}),
+        ("heads", "random", {"random": 0}),
+        ("heads", "seed", {"seed": -1}),
+        ("heads", "query", {"query": 50}),
+        ("exponents", "steps", {"steps": 100}),
+        ("exponents", "seeds", {"seeds": 0}),
+        ("exponents", "d", {"d": []}),
+        ("exponents", "d", {"d": [10]}),
+        ("exponents", "sigma", {"noise": [-1.0]}),
+        ("exponents", "slack", {"slack": [-0.1]}),
         ("exponents", "workers", {"workers": 0}),
     ],
     DtypeError: [
-        ("fig2", "seeds", {"seeds": []}), ("fig2", "seeds", {"seeds": "three"}),
-        ("fig2", "seeds", {"seeds": [0, 1.5]}), ("fig9", "steps", {"steps": True}),
-        ("fig9", "step_size", {"ngd_step_size": "fast"}), ("fig2", "progress", {"progress": "yes"}),
-        ("fig8", "scales", {"scales": 4.0}), ("fig8", "scales", {"scales": [1, "2", 3]}),
-        ("fig10", "texts", {"texts": 3}), ("fig10", "progress", {"progress": "yes"}),
-        ("heads", "sentences", {"sentences": [1, 2]}), ("heads", "sentences", {"sentences": 2.5}),
-        ("heads", "progress", {"progress": 1}), ("exponents", "noise", {"noise": ["loud"]}),
+        ("fig2", "seeds", {"seeds": []}),
+        ("fig2", "seeds", {"seeds": "three"}),
+        ("fig2", "seeds", {"seeds": [0, 1.5]}),
+        ("fig9", "steps", {"steps": True}),
+        ("fig9", "step_size", {"ngd_step_size": "fast"}),
+        ("fig2", "progress", {"progress": "yes"}),
+        ("fig8", "scales", {"scales": 4.0}),
+        ("fig8", "scales", {"scales": [1, "2", 3]}),
+        ("fig10", "texts", {"texts": 3}),
+        ("fig10", "progress", {"progress": "yes"}),
+        ("heads", "sentences", {"sentences": [1, 2]}),
+        ("heads", "sentences", {"sentences": 2.5}),
+        ("heads", "progress", {"progress": 1}),
+        ("exponents", "noise", {"noise": ["loud"]}),
     ],
     MissingFileError: [
         ("fig10", "/no/such/folder/fig10.json", {"out": "/no/such/folder"}),
@@ -106,13 +138,14 @@ BAD = {
         ("heads", "no such file", {"sentences": "no such file"}),
     ],
     DeviceError: [("fig9", "device", {"device": "abacus"})],
-}  # fmt: skip
+}
 
 
 GIVEN = {
-    "fig10": {"source": "bundled"}, "heads": {"model": "tiny", "sentences": 3, "random": 1},
+    "fig10": {"source": "bundled"},
+    "heads": {"model": "tiny", "sentences": 3, "random": 1},
     "exponents": {"seeds": 1, "steps": 10_000, "d": [60], "noise": [1.0], "slack": [0.1]},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -242,12 +275,22 @@ def test_files_that_are_no_results(small2, tmp_path):
             ExperimentResult.load(bad)
 
 
-@pytest.mark.parametrize("change", [
-    {"runs": [1]}, {"runs": None}, {"claims": [3]}, {"seeds": ["first", "second"]}, {"seeds": 2},
-    {"settings": [1]}, {"measures": None}, {"provenance": "unknown"},
-    {"claims": [{"statement": "s", "value": 1.0, "bound": 1.0, "sense": "=="}]},
-    {"run0/u": np.array(["one", "two"])},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"runs": [1]},
+        {"runs": None},
+        {"claims": [3]},
+        {"seeds": ["first", "second"]},
+        {"seeds": 2},
+        {"settings": [1]},
+        {"measures": None},
+        {"provenance": "unknown"},
+        {"claims": [{"statement": "s", "value": 1.0, "bound": 1.0, "sense": "=="}]},
+        {"run0/u": np.array(["one", "two"])},
+    ],
+    ids=str,
+)
 def test_headers_and_weights_of_other_content_are_refused(small2, tmp_path, change):
     path = small2.save(tmp_path / "foreign.npz")
     arrays, header = read_npz(path, kind="experiment")

@@ -123,12 +123,17 @@ def test_shares_and_quantiles_by_hand():
 @pytest.mark.parametrize(
     ("texts", "table", "error"),
     [
-        ([[0, 3]], ONES, RangeError), ([[-1, 0]], ONES, RangeError), ([], ONES, RangeError),
-        ([[1], [2, 2]], ONES, RangeError), ([[0.0, 1.0]], ONES, DtypeError),
-        ([[[0, 1]]], ONES, DtypeError), ([[0, 1]], ONES.astype(int), DtypeError),
-        ([[0, 1]], np.ones(3), ShapeError), ([[0, 1]], np.nan * ONES, NonFiniteError),
+        ([[0, 3]], ONES, RangeError),
+        ([[-1, 0]], ONES, RangeError),
+        ([], ONES, RangeError),
+        ([[1], [2, 2]], ONES, RangeError),
+        ([[0.0, 1.0]], ONES, DtypeError),
+        ([[[0, 1]]], ONES, DtypeError),
+        ([[0, 1]], ONES.astype(int), DtypeError),
+        ([[0, 1]], np.ones(3), ShapeError),
+        ([[0, 1]], np.nan * ONES, NonFiniteError),
     ],
-)  # fmt: skip
+)
 def test_bad_texts_are_refused(texts, table, error):
     with pytest.raises(error):
         pair_cosines(texts, table)

@@ -26,26 +26,64 @@ def result(figure):
 
 
 CLAIMS = [
-    (fig2, 24, ["the train loss does not go to 0", "NGD's loss goes to L*",
-                "NGD is significantly faster than GD", "NGD's 1 - cosine is no slower",
-                "later it tends to our rate", "NGD's softmax saturates exponentially",
-                "its rate an iteration", "Lemma 1's explicit rate", "momentum boosts NGD",
-                "the boost is that of a 10 times longer step", "uncapped Polyak steps lead",
-                "until its cap binds", "from there capped Polyak is GD", "and slows down"],
-     ["its decay is closely predicted", "capped Polyak steps end ahead of uncapped",
-      "Theorem 1's hypothesis"]),
-    (fig3, 29, ["the train loss goes to 0", "GD's, the slowest, is still falling",
-                "all other algorithms are faster than GD", "the train loss converges at a similar",
-                "NGD is slightly faster than joint-NGD", "and only slightly in softmax score",
-                "NGD's train loss is exp(-Theta(t))", "joint-NGD's train loss is",
-                "Polyak's train loss is", "with the factors of Eq. 10",
-                "the factors of Eq. 10 slow NGD down", "with them W has barely turned"],
-     ["and only slightly in norm"]),
+    (
+        fig2,
+        24,
+        [
+            "the train loss does not go to 0",
+            "NGD's loss goes to L*",
+            "NGD is significantly faster than GD",
+            "NGD's 1 - cosine is no slower",
+            "later it tends to our rate",
+            "NGD's softmax saturates exponentially",
+            "its rate an iteration",
+            "Lemma 1's explicit rate",
+            "momentum boosts NGD",
+            "the boost is that of a 10 times longer step",
+            "uncapped Polyak steps lead",
+            "until its cap binds",
+            "from there capped Polyak is GD",
+            "and slows down",
+        ],
+        [
+            "its decay is closely predicted",
+            "capped Polyak steps end ahead of uncapped",
+            "Theorem 1's hypothesis",
+        ],
+    ),
+    (
+        fig3,
+        29,
+        [
+            "the train loss goes to 0",
+            "GD's, the slowest, is still falling",
+            "all other algorithms are faster than GD",
+            "the train loss converges at a similar",
+            "NGD is slightly faster than joint-NGD",
+            "and only slightly in softmax score",
+            "NGD's train loss is exp(-Theta(t))",
+            "joint-NGD's train loss is",
+            "Polyak's train loss is",
+            "with the factors of Eq. 10",
+            "the factors of Eq. 10 slow NGD down",
+            "with them W has barely turned",
+        ],
+        ["and only slightly in norm"],
+    ),
     (fig8, 12, [""], []),  # all of them
-    (fig9, 10, ["GD converges", "NGD converges", "NGD is faster", "the digit is the token",
-                "with noise projected off u Assumption 2 is exact"],
-     ["aligning with Assumption 2"]),
-]  # fmt: skip
+    (
+        fig9,
+        10,
+        [
+            "GD converges",
+            "NGD converges",
+            "NGD is faster",
+            "the digit is the token",
+            "with noise projected off u Assumption 2 is exact",
+        ],
+        ["aligning with Assumption 2"],
+    ),
+]
 
 
 @pytest.mark.parametrize(("figure", "count", "hold", "contradicted"), CLAIMS)
@@ -84,33 +122,74 @@ def turned(run):
 
 CAPPED = "Polyak, capped"
 TAMPERED = [
-    (fig2, swap("GD", "NGD"), [
-        "NGD is significantly faster than GD", "NGD's loss goes to L*", "and slows down",
-        "NGD's 1 - cosine is no slower", "later it tends to our rate", "its rate an iteration",
-        "NGD's softmax saturates exponentially", "Lemma 1's explicit rate",
-        "the boost is that of a 10 times longer step"]),
+    (
+        fig2,
+        swap("GD", "NGD"),
+        [
+            "NGD is significantly faster than GD",
+            "NGD's loss goes to L*",
+            "and slows down",
+            "NGD's 1 - cosine is no slower",
+            "later it tends to our rate",
+            "its rate an iteration",
+            "NGD's softmax saturates exponentially",
+            "Lemma 1's explicit rate",
+            "the boost is that of a 10 times longer step",
+        ],
+    ),
     (fig2, swap("NGD with momentum", "NGD"), ["momentum boosts NGD"]),
     (fig2, swap("Polyak, uncapped", "NGD"), ["uncapped Polyak steps lead"]),
     (fig2, mixed("NGD", "GD"), ["NGD is significantly faster than GD"]),
     (fig2, changed("NGD", True, W_norm=lambda run: 1e3 * run.W_norm), ["until its cap binds"]),
-    (fig2, changed(CAPPED, True, log_loss=lambda run: run.log_loss - 50 * (run.step > 5000)),
-     ["the train loss does not go to 0"]),
-    (fig2, changed(CAPPED, True,
-                   log_step_size=lambda run: run.log_step_size - 0.1 * (run.step > 5000)),
-     ["from there capped Polyak is GD"]),
-    (fig3, swap("GD", "NGD"), [
-        "all other algorithms are faster than GD", "NGD's train loss is exp",
-        "the train loss converges at a similar rate", "NGD is slightly faster than joint-NGD"]),
+    (
+        fig2,
+        changed(CAPPED, True, log_loss=lambda run: run.log_loss - 50 * (run.step > 5000)),
+        ["the train loss does not go to 0"],
+    ),
+    (
+        fig2,
+        changed(
+            CAPPED, True, log_step_size=lambda run: run.log_step_size - 0.1 * (run.step > 5000)
+        ),
+        ["from there capped Polyak is GD"],
+    ),
+    (
+        fig3,
+        swap("GD", "NGD"),
+        [
+            "all other algorithms are faster than GD",
+            "NGD's train loss is exp",
+            "the train loss converges at a similar rate",
+            "NGD is slightly faster than joint-NGD",
+        ],
+    ),
     (fig3, swap("Polyak", "joint-NGD"), ["Polyak steps are the fastest"]),
-    (fig3, swap("NGD", "NGD, Eq. 10"), [
-        "with the factors of Eq. 10", "and leave it behind GD", "with them W has barely turned",
-        "the factors of Eq. 10 slow NGD down", "all other algorithms are faster than GD"]),
-    (fig3, mixed("NGD", "NGD, Eq. 10"),
-     ["all other algorithms are faster than GD, the least so NGD"]),
+    (
+        fig3,
+        swap("NGD", "NGD, Eq. 10"),
+        [
+            "with the factors of Eq. 10",
+            "and leave it behind GD",
+            "with them W has barely turned",
+            "the factors of Eq. 10 slow NGD down",
+            "all other algorithms are faster than GD",
+        ],
+    ),
+    (
+        fig3,
+        mixed("NGD", "NGD, Eq. 10"),
+        ["all other algorithms are faster than GD, the least so NGD"],
+    ),
     (fig3, changed("GD", log_loss=held(-1.0)), ["the train loss goes", "GD's, the slowest"]),
-    (fig8, changed("GD, R = 2", gaps=turned), [
-        "W_0 violates", "its optimal token has less than half",
-        "sequence 2 behaves the opposite way"]),
+    (
+        fig8,
+        changed("GD, R = 2", gaps=turned),
+        [
+            "W_0 violates",
+            "its optimal token has less than half",
+            "sequence 2 behaves the opposite way",
+        ],
+    ),
     (fig8, changed("GD, R = 8", gaps=lambda run: run.gaps / 2), ["scaled up, W_0 saturates"]),
     (fig8, changed("GD, R = 10", log_grad_norm=held(0.0)), ["a stationary direction"]),
     (fig8, changed("GD, R = 1", W_alignment_error=held(0.02)), ["GD converges"]),
@@ -120,7 +199,7 @@ TAMPERED = [
     (fig8, changed("NGD, R = 4", W_alignment_error=held(0.02)), ["NGD converges"]),
     (fig9, swap("GD", "NGD"), ["NGD is faster", "NGD is significantly", "breaking Assumption 2"]),
     (fig9, changed("NGD", W_alignment_error=held(0.3)), ["NGD converges"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("figure", "tamper", "starts"), TAMPERED)
@@ -128,12 +207,15 @@ def test_tampered_runs_break_their_claims(figure, tamper, starts):
     assert fail(judged(figure, result(figure), tamper(result(figure).traces)), *starts)
 
 
-@pytest.mark.parametrize(("figure", "name", "value", "start", "verdict"), [
-    (fig2, "assumption1_ratio", 0.9, "Theorem 1's hypothesis", "holds"),
-    (fig9, "digit_optimal_fraction", 0.95, "the digit is the token", "fails"),
-    (fig9, "relative_spread", 0.0, "aligning with Assumption 2", "holds"),
-    (fig9, "projected_spread", 0.1, "with noise projected off u", "fails"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("figure", "name", "value", "start", "verdict"),
+    [
+        (fig2, "assumption1_ratio", 0.9, "Theorem 1's hypothesis", "holds"),
+        (fig9, "digit_optimal_fraction", 0.95, "the digit is the token", "fails"),
+        (fig9, "relative_spread", 0.0, "aligning with Assumption 2", "holds"),
+        (fig9, "projected_spread", 0.1, "with noise projected off u", "fails"),
+    ],
+)
 def test_measures_of_other_data_change_the_verdict(figure, name, value, start, verdict):
     table = judged(figure, result(figure), measures={name: [value, value]})
     assert verdicts(table, start) == {verdict}
@@ -180,8 +262,11 @@ def test_exponents():
 
 def test_polyak_is_fastest_on_the_loss_and_on_u_alone():
     words = "Polyak steps are the fastest"
-    fastest = {check.statement.split(": ")[1].removesuffix(", decades"): check
-               for check in result(fig3).claims if check.statement.startswith(words)}  # fmt: skip
+    fastest = {
+        check.statement.split(": ")[1].removesuffix(", decades"): check
+        for check in result(fig3).claims
+        if check.statement.startswith(words)
+    }
     held = {panel for panel, check in fastest.items() if check.holds}
     assert held == {"train loss", "norm of u", "1 - cosine with u_mm"} and len(fastest) == 6
     assert "behind at the end in 2 of 2" in fastest["1 - cosine with W_mm"].reason

@@ -49,8 +49,16 @@ def run(build=lambda seed: network(), seeds=2, *, grids=GRIDS, optimizers=BOTH, 
 
 def alone(label, value, seed):
     """What `run` must find: the same run by `fit`."""
-    return fit(network(), Points(), Points(16, seed=1), OPTIMIZERS[label](value), batch_size=8,
-               steps=20, record_every=10, seed=seed)  # fmt: skip
+    return fit(
+        network(),
+        Points(),
+        Points(16, seed=1),
+        OPTIMIZERS[label](value),
+        batch_size=8,
+        steps=20,
+        record_every=10,
+        seed=seed,
+    )
 
 
 class TestTrainAll:
@@ -81,13 +89,24 @@ class TestTrainAll:
     def test_the_control_and_the_other_constant_have_the_grid_of_their_kind(self):
         grids = {"SGD": (0.1,), "SNGD": (0.2,), "SPS": (0.3,), "Adam": (0.4,)}
         values = _values(grids, None, None)
-        assert values == {"SGD": [0.1], "SGD, clipped": [0.1], "SNGD": [0.2], "SPS": [0.3],
-                          "SPS, c=1/2": [0.3], "Adam": [0.4]}  # fmt: skip
+        assert values == {
+            "SGD": [0.1],
+            "SGD, clipped": [0.1],
+            "SNGD": [0.2],
+            "SPS": [0.3],
+            "SPS, c=1/2": [0.3],
+            "Adam": [0.4],
+        }
         assert _values(grids, ["SGD, clipped at 3"], None) == {"SGD, clipped at 3": [0.1]}
 
-    @pytest.mark.parametrize(("label", "norm"), [
-        ("SGD, clipped", 1.0), ("SGD, clipped at 0.3", 0.3), ("SGD, clipped at 3", 3.0),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("label", "norm"),
+        [
+            ("SGD, clipped", 1.0),
+            ("SGD, clipped at 0.3", 0.3),
+            ("SGD, clipped at 3", 3.0),
+        ],
+    )
     def test_clipped_sgd_is_that_of_torch(self, label, norm):
         models, points = [network(0.0), network(0.0)], Points()
         ours, sgd = OPTIMIZERS[label](0.5)(models[0].parameters()), torch.optim.SGD
@@ -126,8 +145,10 @@ class TestTrainAll:
     def test_figure_4_names_comments_that_are_not_the_papers(self, monkeypatch):
         monkeypatch.setattr(figures, "train_all", lambda recipe, seeds: recipe.substitutes)
         figure = replace(figures.fig4, load=lambda split, source: load_toxic(split, "bundled"))
-        words = ["google/civil_comments (1,200 for training, in splits of its own) in place of "
-                 "WILDS' CivilComments"]  # fmt: skip
+        words = [
+            "google/civil_comments (1,200 for training, in splits of its own) in place of "
+            "WILDS' CivilComments"
+        ]
         for source, named in (("huggingface", words), ("civilcomments_v1.0", [])):
             found = figure.run(1, source=source, model="tiny")
             assert [word for word in found if "CivilComments" in word] == named
@@ -140,15 +161,29 @@ class TestTrainAll:
         assert log.step.tolist() == steps and log.meta["diverged"]
         assert np.isfinite(log["train_loss"][0]) and np.isinf(log["train_loss"][1:]).all()
         again = NetworkResult.load(tmp_path / "points.json", no_claims)
-        assert again.losses == lost.losses == {"SGD": {"1e+38": [math.inf] * 2,
-                                                       "3e+38": [math.inf] * 2}}  # fmt: skip
+        assert (
+            again.losses
+            == lost.losses
+            == {"SGD": {"1e+38": [math.inf] * 2, "3e+38": [math.inf] * 2}}
+        )
         assert np.isinf(again.curves("SGD", "test_loss")[:, 1:]).all()
 
-    @pytest.mark.parametrize("options", [
-        {"steps": 4, "epochs": 1}, {"steps": 0}, {"epochs": -1}, {"epochs": 0}, {"records": 0},
-        {"step_sizes": {"SGD": [0.1, -1.0]}}, {"step_sizes": {"LBFGS": 1.0}},
-        {"optimizers": ["Adam"]}, {"optimizers": []}, {"seeds": 0}, {"device": "abacus"},
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"steps": 4, "epochs": 1},
+            {"steps": 0},
+            {"epochs": -1},
+            {"epochs": 0},
+            {"records": 0},
+            {"step_sizes": {"SGD": [0.1, -1.0]}},
+            {"step_sizes": {"LBFGS": 1.0}},
+            {"optimizers": ["Adam"]},
+            {"optimizers": []},
+            {"seeds": 0},
+            {"device": "abacus"},
+        ],
+    )
     def test_bad_settings(self, options, tmp_path):
         with pytest.raises(RangeError):
             run(**options, out=tmp_path)
@@ -309,10 +344,11 @@ class TestFiles:
             part.provenance["date"] for part in parts
         ]
         for others, words in (
-            ([whole, parts[0]], "SNGD"), ([parts[0], run(optimizers=["SGD"], epochs=6)], "steps"),
+            ([whole, parts[0]], "SNGD"),
+            ([parts[0], run(optimizers=["SGD"], epochs=6)], "steps"),
             ([parts[0], run(optimizers=["SGD"], seeds=3)], "seeds"),
             ([parts[0], run(lambda seed: network(1.0), optimizers=["SGD"])], "start"),
-        ):  # fmt: skip
+        ):
             with pytest.raises(RangeError, match=words):
                 merged(others, no_claims)
 
@@ -340,21 +376,32 @@ class TestClaims:
         # the start, no higher than the last loss of "stuck", is no lead of "fast"
         assert claims.catch_up(self.logs, "fast", "stuck") == [0.5, 0.5]
 
-    @pytest.mark.parametrize(("name", "ahead", "behind", "holds"), [
-        ("faster", "fast", "slow", True), ("faster", "slow", "fast", False),
-        ("faster", "fast", "fast", False),  # a tie is no lead
-        ("much_faster", "fast", "slow", True), ("much_faster", "slow", "fast", False),
-        ("much_faster", "stuck", "slow", False),
-        ("not_faster", "slow", "fast", True), ("not_faster", "fast", "slow", False),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("name", "ahead", "behind", "holds"),
+        [
+            ("faster", "fast", "slow", True),
+            ("faster", "slow", "fast", False),
+            ("faster", "fast", "fast", False),  # a tie is no lead
+            ("much_faster", "fast", "slow", True),
+            ("much_faster", "slow", "fast", False),
+            ("much_faster", "stuck", "slow", False),
+            ("not_faster", "slow", "fast", True),
+            ("not_faster", "fast", "slow", False),
+        ],
+    )
     def test_who_is_faster(self, name, ahead, behind, holds):
         by = {"by": 1.25} if name == "not_faster" else {}
         check = getattr(claims, f"check_{name}")
         assert check("x", self.logs, ahead, behind, "y", **by).holds == holds
 
     def test_the_control_can_take_a_lead_away(self):
-        logs = {"SGD": self.logs["stuck"], "SNGD": self.logs["fast"], "SPS": self.logs["fast"],
-                "SPS, c=1/2": self.logs["slow"], "Adam": self.logs["fast"]}  # fmt: skip
+        logs = {
+            "SGD": self.logs["stuck"],
+            "SNGD": self.logs["fast"],
+            "SPS": self.logs["fast"],
+            "SPS, c=1/2": self.logs["slow"],
+            "Adam": self.logs["fast"],
+        }
         without = fig1.claims(logs)
         assert len(without) == 6 and all("control" not in check.source for check in without)
         table = fig1.claims(logs | {"SGD, clipped": self.logs["fast"]})
@@ -415,8 +462,9 @@ def test_the_command_merges_what_was_run_apart(tmp_path, capsys):
     for words, error in (
         (["fig6", *parts, "--out", out], "FileAccessError"),
         (["fig6", parts[0], parts[0], "--out", str(tmp_path / "twice")], "SGD twice"),
-        (["fig2", *parts], "RangeError"), (["fig6", str(tmp_path)], "MissingFileError"),
-    ):  # fmt: skip
+        (["fig2", *parts], "RangeError"),
+        (["fig6", str(tmp_path)], "MissingFileError"),
+    ):
         capsys.readouterr()
         assert main(["merge", *words]) == 2 and error in capsys.readouterr().err
 

@@ -29,9 +29,11 @@ def least_harm(data) -> float:
             # q = r - s with r, s >= 0 and sum(r + s) = 1; s_opt = 0
             upper = [1.0] * T + [0.0 if t == opt[i] else 1.0 for t in range(T)]
             found = linprog(
-                np.r_[c, -c], A_eq=[np.r_[np.ones(T), -np.ones(T)], np.ones(2 * T)],
-                b_eq=[0, 1], bounds=[(0, top) for top in upper],
-            )  # fmt: skip
+                np.r_[c, -c],
+                A_eq=[np.r_[np.ones(T), -np.ones(T)], np.ones(2 * T)],
+                b_eq=[0, 1],
+                bounds=[(0, top) for top in upper],
+            )
             worst = max(worst, -found.fun)
     return worst
 

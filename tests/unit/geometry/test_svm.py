@@ -530,14 +530,19 @@ def same(a, b) -> bool:
     return type(a) is type(b) and a == b
 
 
-@pytest.mark.parametrize("find", [
-    lambda: solve_w_svm(make_example1(n=4, T=3, d=20)),
-    lambda: solve_u_svm(make_example1(n=4, T=3, d=20)),
-    lambda: solve_w_svm(make_example1(n=2, T=2, d=WIDE + 1)),  # weights in a basis
-    lambda: solve([[1.0, 1.0], [1.0, -1.0], [0.5, 1.5]], [1.0, 1.0, 0.0]),
-    lambda: solve([[1.0, 1.0]], equalities=[[0.0, 1.0]]),
-    lambda: certify(gap_rows(make_separation_pair()), torch.zeros(1).double()),  # infinite bounds
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "find",
+    [
+        lambda: solve_w_svm(make_example1(n=4, T=3, d=20)),
+        lambda: solve_u_svm(make_example1(n=4, T=3, d=20)),
+        lambda: solve_w_svm(make_example1(n=2, T=2, d=WIDE + 1)),  # weights in a basis
+        lambda: solve([[1.0, 1.0], [1.0, -1.0], [0.5, 1.5]], [1.0, 1.0, 0.0]),
+        lambda: solve([[1.0, 1.0]], equalities=[[0.0, 1.0]]),
+        lambda: certify(
+            gap_rows(make_separation_pair()), torch.zeros(1).double()
+        ),  # infinite bounds
+    ],
+)
 def test_a_saved_solution_comes_back_to_the_last_bit(find, tmp_path):
     solution = find()
     again = SVMSolution.load(solution.save(tmp_path / "svm.npz"))
@@ -554,24 +559,27 @@ def test_training_takes_a_loaded_solution_and_refuses_that_of_other_data(tmp_pat
         train(make_example1(n=4, T=3, d=20, seed=1), NGD(0.1), 50, svm=again)
 
 
-@pytest.mark.parametrize("change", [
-    lambda arrays, header: arrays.pop("dual"),
-    lambda arrays, header: arrays.pop("rows.queries"),
-    lambda arrays, header: arrays.update(other=np.ones(2)),
-    lambda arrays, header: arrays.update(margins=np.ones(3)),
-    lambda arrays, header: arrays.update(dual=np.ones(2)),
-    lambda arrays, header: arrays.update(right=np.ones(2)),
-    lambda arrays, header: arrays.update({"rows.token": np.zeros(3, int)}),
-    lambda arrays, header: arrays.update(point=np.ones((3, 3))),
-    lambda arrays, header: arrays.update(point=np.array("a")),
-    lambda arrays, header: header.pop("rows"),
-    lambda arrays, header: header["rows"].update({"class": "list"}),
-    lambda arrays, header: header["rows"].update({"class": []}),
-    lambda arrays, header: header.update(bounds=[1.0]),
-    lambda arrays, header: header.update(norm="1"),
-    lambda arrays, header: header.update(norm_name="other"),
-    lambda arrays, header: header.update(kind="trace"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays, header: arrays.pop("dual"),
+        lambda arrays, header: arrays.pop("rows.queries"),
+        lambda arrays, header: arrays.update(other=np.ones(2)),
+        lambda arrays, header: arrays.update(margins=np.ones(3)),
+        lambda arrays, header: arrays.update(dual=np.ones(2)),
+        lambda arrays, header: arrays.update(right=np.ones(2)),
+        lambda arrays, header: arrays.update({"rows.token": np.zeros(3, int)}),
+        lambda arrays, header: arrays.update(point=np.ones((3, 3))),
+        lambda arrays, header: arrays.update(point=np.array("a")),
+        lambda arrays, header: header.pop("rows"),
+        lambda arrays, header: header["rows"].update({"class": "list"}),
+        lambda arrays, header: header["rows"].update({"class": []}),
+        lambda arrays, header: header.update(bounds=[1.0]),
+        lambda arrays, header: header.update(norm="1"),
+        lambda arrays, header: header.update(norm_name="other"),
+        lambda arrays, header: header.update(kind="trace"),
+    ],
+)
 def test_a_file_of_something_else_is_no_solution(change, tmp_path):
     path = solve_w_svm(make_separation_pair()).save(tmp_path / "svm.npz")
     arrays, header = read_npz(path, kind="solution")

@@ -76,11 +76,16 @@ def test_rows_come_in_the_order_asked_for_and_twice_the_same():
 
 
 def test_bad_moments_equal_pixels_and_foreign_sets_are_refused(tokenizer):
-    refuses(ImageExamples, {"images": image_set()}, {
-        RangeError: [{"std": [1.0, 1.0, 0.0]}, {"std": [1.0, 1.0, -1.0]}],
-        ShapeError: [{"mean": [0.5]}], DtypeError: [{"mean": [1, 1, 1]}],
-        NonFiniteError: [{"mean": [0.5, 0.5, np.nan]}],
-    })  # fmt: skip
+    refuses(
+        ImageExamples,
+        {"images": image_set()},
+        {
+            RangeError: [{"std": [1.0, 1.0, 0.0]}, {"std": [1.0, 1.0, -1.0]}],
+            ShapeError: [{"mean": [0.5]}],
+            DtypeError: [{"mean": [1, 1, 1]}],
+            NonFiniteError: [{"mean": [0.5, 0.5, np.nan]}],
+        },
+    )
     grey = ImageSet(np.full((3, 2, 2, 1), 7, np.uint8), np.zeros(3, np.int64), ("a",))
     with pytest.raises(RangeError, match="std"):
         ImageExamples(grey)

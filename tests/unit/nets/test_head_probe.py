@@ -31,8 +31,17 @@ def vit(dropout: float = 0.1) -> ViTSmall:
 
 def watched(probe, *, steps: int = 6, **options):
     sgd = lambda weights: torch.optim.SGD(weights, lr=0.1, momentum=0.9)  # noqa: E731
-    return fit(vit(), Images(), Images(), sgd, steps=steps, batch_size=8, record_every=2,
-               probe=probe, **options)  # fmt: skip
+    return fit(
+        vit(),
+        Images(),
+        Images(),
+        sgd,
+        steps=steps,
+        batch_size=8,
+        record_every=2,
+        probe=probe,
+        **options,
+    )
 
 
 def same_traces(one: HeadTrace, other: HeadTrace) -> bool:
@@ -214,8 +223,14 @@ class TestRefused:
 
     def test_heads_without_a_matrix_of_their_own(self):
         transformers = pytest.importorskip("transformers")
-        sizes = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, vocab_size=20,
-                     intermediate_size=16, num_key_value_heads=2)  # fmt: skip
+        sizes = dict(
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            vocab_size=20,
+            intermediate_size=16,
+            num_key_value_heads=2,
+        )
         model = transformers.LlamaModel(transformers.LlamaConfig(**sizes))
         words = {"input_ids": torch.arange(12).reshape(2, 6)}
         with pytest.raises(RangeError, match="residual stream"):

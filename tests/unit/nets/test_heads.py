@@ -197,10 +197,13 @@ def test_bad_matrices_are_refused():
     data, W = random_data()
     on_a_line = Dataset([[[1.0], [2.0], [3.0]]], [1], opt=[1])  # the middle one of three
     for given, tokens, error, words in (
-        (W[:, :-1], data, ShapeError, "W"), (W * math.nan, data, NonFiniteError, "W"),
-        (torch.zeros(5, 5), data, RangeError, "see nothing"), ("W", data, DtypeError, "W"),
-        (W, data.X, DtypeError, "data"), (W, Dataset(data.X, data.y), MissingDecoderError, "u"),
+        (W[:, :-1], data, ShapeError, "W"),
+        (W * math.nan, data, NonFiniteError, "W"),
+        (torch.zeros(5, 5), data, RangeError, "see nothing"),
+        ("W", data, DtypeError, "W"),
+        (W, data.X, DtypeError, "data"),
+        (W, Dataset(data.X, data.y), MissingDecoderError, "u"),
         (torch.eye(1), on_a_line, InfeasibleError, "expected"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(error, match=words):
             compare(given, tokens)

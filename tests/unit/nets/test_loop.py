@@ -76,8 +76,15 @@ class TestAgainstAPlainLoop:
                 seen.extend(rows.tolist()) if len(rows) == 8 else None
                 return super().batch(rows)
 
-        fit(network(), Watched(), Points(16), OPTIMIZERS["SGD"], steps=8, batch_size=8,
-            record_every=8)  # fmt: skip
+        fit(
+            network(),
+            Watched(),
+            Points(16),
+            OPTIMIZERS["SGD"],
+            steps=8,
+            batch_size=8,
+            record_every=8,
+        )
         assert sorted(seen[:32]) == sorted(seen[32:]) == list(range(32))
         assert seen[:32] != seen[32:]
 
@@ -89,9 +96,13 @@ class TestAgainstAPlainLoop:
 
 
 class TestResume:
-    @pytest.mark.parametrize(("name", "seconds", "saved"), [
-        *((name, 600.0, 20) for name in sorted(OPTIMIZERS)), ("SNGD", 0.0, 23),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("name", "seconds", "saved"),
+        [
+            *((name, 600.0, 20) for name in sorted(OPTIMIZERS)),
+            ("SNGD", 0.0, 23),
+        ],
+    )
     def test_interrupted_runs_end_on_the_same_curve(
         self, tmp_path, name, seconds, saved, monkeypatch
     ):
@@ -119,14 +130,26 @@ class TestResume:
             training("SGD", checkpoint=state, steps=60)
         wider = torch.nn.Sequential(torch.nn.Linear(2, 2))
         with pytest.raises(FileFormatError, match="with model = Sequential"):
-            fit(wider, Points(), Points(16, seed=1), OPTIMIZERS["SGD"], steps=40, batch_size=8,
-                record_every=5, checkpoint=state)  # fmt: skip
+            fit(
+                wider,
+                Points(),
+                Points(16, seed=1),
+                OPTIMIZERS["SGD"],
+                steps=40,
+                batch_size=8,
+                record_every=5,
+                checkpoint=state,
+            )
 
     OTHERS = [
-        ("lr of group 0 = 0.5; .* lr of group 0 = 0.1",
-         {"make": lambda p: torch.optim.SGD(p, lr=0.5, momentum=0.9)}),
-        ("momentum of group 0 = 0.8, nesterov of group 0 = True; got .* = 0.9, .* = False",
-         {"make": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.8, nesterov=True)}),
+        (
+            "lr of group 0 = 0.5; .* lr of group 0 = 0.1",
+            {"make": lambda p: torch.optim.SGD(p, lr=0.5, momentum=0.9)},
+        ),
+        (
+            "momentum of group 0 = 0.8, nesterov of group 0 = True; got .* = 0.9, .* = False",
+            {"make": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.8, nesterov=True)},
+        ),
         ("betas of group 0 = .* optimizer = torch.optim.adam.Adam", {"make": OPTIMIZERS["Adam"]}),
         ("with start weights = sha256", {"shift": 1e-6}),
         ("with model = Sequential", {"dropout": 0.3}),
@@ -134,7 +157,7 @@ class TestResume:
         ("with test data = 15 examples.* 16 examples", {"test": Points(15, seed=1)}),
         ("seed = 1; got one with seed = 0", {"seed": 1}),
         ("eval_examples = 9", {"eval_examples": 9}),
-    ]  # fmt: skip
+    ]
 
     @staticmethod
     def short(state, make=OPTIMIZERS["SGD"], train=None, test=None, dropout=0.2, shift=0.0, **more):
@@ -262,8 +285,13 @@ class TestTwoProcesses:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
-        shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
-                  "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}  # fmt: skip
+        shared = {
+            "WORLD_SIZE": "2",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+            "ACCELERATE_USE_CPU": "true",
+            "OMP_NUM_THREADS": "1",
+        }
         names = ("SNGD", "SPS", "Adam")
         command = [sys.executable, networks.__file__, str(tmp_path), ",".join(names)]
         places = [{"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(2)]
@@ -331,22 +359,57 @@ class TestFailures:
             training("SGD")
 
     def test_bad_arguments_before_any_work(self, tmp_path):
-        refuses(training, {"name": "SGD", "checkpoint": tmp_path / "state.npz"}, {
-            RangeError: [{"steps": 0}, {"batch_size": 33}, {"record_every": 0}, {"seed": -1},
-                         {"eval_examples": 0}, {"precision": "fp16"}, {"device": "tpu"}],
-            DtypeError: [{"steps": 2.5}, {"progress": "yes"}],
-        })  # fmt: skip
-        right = dict(model=network(), train=Points(), test=Points(), steps=1, batch_size=8,
-                     make_optimizer=OPTIMIZERS["SGD"], record_every=1)  # fmt: skip
-        refuses(fit, right, {
-            RangeError: [{"test": Points(0)}, {"train": Points(0)}],
-            DtypeError: [{"test": []}, {"train": "x"}, {"model": None}, {"make_optimizer": 0.1},
-                         {"make_optimizer": lambda p: None}, {"label": 3}, {"checkpoint": 3}],
-        }, "expected")  # fmt: skip
-        refuses(fit, right, {
-            MissingFileError: [{"checkpoint": tmp_path / "none" / "state.npz"}],
-            FileAccessError: [{"checkpoint": tmp_path}],
-        }, "expected")  # fmt: skip
+        refuses(
+            training,
+            {"name": "SGD", "checkpoint": tmp_path / "state.npz"},
+            {
+                RangeError: [
+                    {"steps": 0},
+                    {"batch_size": 33},
+                    {"record_every": 0},
+                    {"seed": -1},
+                    {"eval_examples": 0},
+                    {"precision": "fp16"},
+                    {"device": "tpu"},
+                ],
+                DtypeError: [{"steps": 2.5}, {"progress": "yes"}],
+            },
+        )
+        right = dict(
+            model=network(),
+            train=Points(),
+            test=Points(),
+            steps=1,
+            batch_size=8,
+            make_optimizer=OPTIMIZERS["SGD"],
+            record_every=1,
+        )
+        refuses(
+            fit,
+            right,
+            {
+                RangeError: [{"test": Points(0)}, {"train": Points(0)}],
+                DtypeError: [
+                    {"test": []},
+                    {"train": "x"},
+                    {"model": None},
+                    {"make_optimizer": 0.1},
+                    {"make_optimizer": lambda p: None},
+                    {"label": 3},
+                    {"checkpoint": 3},
+                ],
+            },
+            "expected",
+        )
+        refuses(
+            fit,
+            right,
+            {
+                MissingFileError: [{"checkpoint": tmp_path / "none" / "state.npz"}],
+                FileAccessError: [{"checkpoint": tmp_path}],
+            },
+            "expected",
+        )
         assert not list(tmp_path.iterdir())
 
     def test_cuda_without_a_gpu(self):

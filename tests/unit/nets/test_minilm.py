@@ -77,12 +77,17 @@ def test_repeats_can_be_dropped(row, query, wanted):
 
 
 def test_texts_that_make_no_data_set_are_refused():
-    refuses(embed, {"texts": [[0, 1]], "vectors": TABLE, "y": [1]}, {
-        RangeError: [{"texts": []}, {"texts": [[0, 3]]}, {"texts": [[0, -1]]}, {"query": 3}],
-        DtypeError: [{"texts": [[0.0, 1.0]]}, {"repeats": 1}, {"vectors": [[1, 2]]}],
-        ShapeError: [{"texts": [[0]]}, {"vectors": [1.0, 2.0]}],
-        LabelError: [{"y": [2]}],
-    }, "expected")  # fmt: skip
+    refuses(
+        embed,
+        {"texts": [[0, 1]], "vectors": TABLE, "y": [1]},
+        {
+            RangeError: [{"texts": []}, {"texts": [[0, 3]]}, {"texts": [[0, -1]]}, {"query": 3}],
+            DtypeError: [{"texts": [[0.0, 1.0]]}, {"repeats": 1}, {"vectors": [[1, 2]]}],
+            ShapeError: [{"texts": [[0]]}, {"vectors": [1.0, 2.0]}],
+            LabelError: [{"y": [2]}],
+        },
+        "expected",
+    )
 
 
 def test_equal_pieces_alone_decide_assumption_1_of_orthogonal_tokens():
@@ -124,12 +129,20 @@ def test_the_probe_reads_labels_it_has_not_seen(sample):
 
 
 def test_bad_probes_are_refused():
-    refuses(linear_probe, {"texts": [[0], [1]], "vectors": TABLE, "y": [1, -1]}, {
-        RangeError: [{"ridge": 0.0}, {"texts": [[0], np.zeros(0, int)]}, {"texts": []},
-                     {"texts": [[0], [7]]}],
-        ShapeError: [{"y": [1]}],
-        NonFiniteError: [{"vectors": [[1.0], [np.nan]]}],
-    })  # fmt: skip
+    refuses(
+        linear_probe,
+        {"texts": [[0], [1]], "vectors": TABLE, "y": [1, -1]},
+        {
+            RangeError: [
+                {"ridge": 0.0},
+                {"texts": [[0], np.zeros(0, int)]},
+                {"texts": []},
+                {"texts": [[0], [7]]},
+            ],
+            ShapeError: [{"y": [1]}],
+            NonFiniteError: [{"vectors": [[1.0], [np.nan]]}],
+        },
+    )
 
 
 @pytest.mark.parametrize(("layer", "head"), HEADS)
@@ -148,5 +161,9 @@ def test_a_bundled_head_attends_as_the_encoder_does(layer, head):
     # without biases it would be another head
     with pytest.raises(RangeError, match="layer, head"):
         load_bundled_head(layer, 0)
-    assert (found.attention - (found.X[..., :-1] @ found.W[:-1, :-1] @ found.X[:, 0, :-1, None])
-            .squeeze(2).softmax(dim=1)).abs().max() > 10 * HALF  # fmt: skip
+    assert (
+        found.attention
+        - (found.X[..., :-1] @ found.W[:-1, :-1] @ found.X[:, 0, :-1, None])
+        .squeeze(2)
+        .softmax(dim=1)
+    ).abs().max() > 10 * HALF

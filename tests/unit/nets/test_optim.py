@@ -108,11 +108,14 @@ def plain_run(sizes_of, turns, momentum=0.0, decay=0.0, lr=1.0):
     [
         (partial(SNGD, lr=0.1, max_step=0.02), 0.1, lambda loss, norm: min(0.1 / norm, 0.02)),
         (partial(SPS, lr=0.1), 0.1, lambda loss, norm: min(loss / (2 * norm**2), 0.1)),
-        (partial(SPS, lr=0.1, max_grad_norm=2.0), 0.1,
-         lambda loss, norm: min(loss / (2 * norm**2), 0.1) * min(1, 2 / norm)),
+        (
+            partial(SPS, lr=0.1, max_grad_norm=2.0),
+            0.1,
+            lambda loss, norm: min(loss / (2 * norm**2), 0.1) * min(1, 2 / norm),
+        ),
     ],
     ids=["SNGD", "SPS", "SPS, clipped"],
-)  # fmt: skip
+)
 def test_momentum_and_decay_are_their_definitions(make, lr, size, momentum):
     params, other = parameters(), parameters()
     ours = advance(make(params, momentum=momentum, weight_decay=0.05), params, range(40))
@@ -312,9 +315,14 @@ def test_layouts_and_kinds_of_numbers(momentum):
     generator = torch.Generator().manual_seed(3)
     square, pairs = torch.randn(4, 4, generator=generator), torch.randn(3, 2, generator=generator)
     image = torch.randn(2, 3, 4, 4, generator=generator)
-    starts = [square.t(), image.to(memory_format=torch.channels_last),
-              torch.view_as_complex(pairs), square.to(torch.bfloat16), square.double(),
-              torch.randn(70_000, generator=generator)]  # fmt: skip
+    starts = [
+        square.t(),
+        image.to(memory_format=torch.channels_last),
+        torch.view_as_complex(pairs),
+        square.to(torch.bfloat16),
+        square.double(),
+        torch.randn(70_000, generator=generator),
+    ]
     wide = [s.to(torch.complex128 if s.is_complex() else torch.float64) for s in starts]
     ends = []
     for values in (starts, wide):
@@ -426,9 +434,10 @@ def test_a_step_size_beyond_floats_is_a_fault():
 
 
 BEYOND = {  # the gradient, of 1.7 times that size, and what makes its step too large for float32
-    "size": (1e-20, {"lr": 1e50}), "length": (1e10, {"lr": 1e39}),
+    "size": (1e-20, {"lr": 1e50}),
+    "length": (1e10, {"lr": 1e39}),
     "decay": (1.0, {"lr": 1e20, "weight_decay": 1e20, "max_step": 1.0}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("nonfinite", ["raise", "skip"])
@@ -438,8 +447,9 @@ def test_a_step_beyond_float32_moves_nothing(case, nonfinite):
     gradient, options = BEYOND[case]
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
         params = [torch.nn.Parameter(torch.ones(3, dtype=dtype)) for _ in range(2)]
-        params[0].grad, params[1].grad = (torch.full_like(p, k * gradient)
-                                          for k, p in enumerate(params))  # fmt: skip
+        params[0].grad, params[1].grad = (
+            torch.full_like(p, k * gradient) for k, p in enumerate(params)
+        )
         groups = [{"params": params[:1], "weight_decay": 0.1}, {"params": params[1:], **options}]
         cap = options.get("max_step", math.inf)
         groups[1].pop("max_step", None)
@@ -526,19 +536,44 @@ def test_an_overflow_is_the_scalers_to_count(make, nonfinite):
 
 
 def test_bad_options_are_refused():
-    refuses(partial(SNGD, parameters()), {"lr": 0.1}, {
-        RangeError: [{"lr": -0.1}, {"lr": math.inf}, {"momentum": 1.0}, {"momentum": -0.1},
-                     {"weight_decay": -1e-3}, {"max_step": 0.0}, {"nonfinite": "ignore"}],
-        NonFiniteError: [{"lr": math.nan}, {"max_step": math.nan}],
-        DtypeError: [{"lr": "0.1"}, {"lr": True}],
-    })  # fmt: skip
-    refuses(partial(SPS, parameters()), {}, {
-        RangeError: [{"c": 0.0}, {"max_grad_norm": 0.0}, {"smoothing": 1.0, "steps_per_epoch": 5},
-                     {"steps_per_epoch": 0, "smoothing": 2.0}],
-        NonFiniteError: [{"loss_floor": math.nan}],
-        DtypeError: [{"c": None}, {"loss_floor": None}, {"smoothing": 2.0}, {"steps_per_epoch": 5},
-                     {"max_step": 0.1}, {"nesterov": True}],
-    })  # fmt: skip
+    refuses(
+        partial(SNGD, parameters()),
+        {"lr": 0.1},
+        {
+            RangeError: [
+                {"lr": -0.1},
+                {"lr": math.inf},
+                {"momentum": 1.0},
+                {"momentum": -0.1},
+                {"weight_decay": -1e-3},
+                {"max_step": 0.0},
+                {"nonfinite": "ignore"},
+            ],
+            NonFiniteError: [{"lr": math.nan}, {"max_step": math.nan}],
+            DtypeError: [{"lr": "0.1"}, {"lr": True}],
+        },
+    )
+    refuses(
+        partial(SPS, parameters()),
+        {},
+        {
+            RangeError: [
+                {"c": 0.0},
+                {"max_grad_norm": 0.0},
+                {"smoothing": 1.0, "steps_per_epoch": 5},
+                {"steps_per_epoch": 0, "smoothing": 2.0},
+            ],
+            NonFiniteError: [{"loss_floor": math.nan}],
+            DtypeError: [
+                {"c": None},
+                {"loss_floor": None},
+                {"smoothing": 2.0},
+                {"steps_per_epoch": 5},
+                {"max_step": 0.1},
+                {"nesterov": True},
+            ],
+        },
+    )
 
 
 def test_bad_parameters_are_refused():
@@ -554,10 +589,15 @@ def test_sps_needs_one_real_loss():
     risk(params).backward()
     before = flat(params)
     for loss, error in (
-        (None, DtypeError), ("0.5", DtypeError), (torch.ones(2), ShapeError), (1j, DtypeError),
-        (nested, DtypeError), ([1.0, nested], DtypeError), (torch.ones(1).to_sparse(), DtypeError),
+        (None, DtypeError),
+        ("0.5", DtypeError),
+        (torch.ones(2), ShapeError),
+        (1j, DtypeError),
+        (nested, DtypeError),
+        ([1.0, nested], DtypeError),
+        (torch.ones(1).to_sparse(), DtypeError),
         (torch.ones((), device="meta"), DeviceError),
-    ):  # fmt: skip
+    ):
         for arguments in ({"loss": loss}, {"closure": lambda loss=loss: loss}):
             with pytest.raises(error, match="loss"):
                 SPS(params).step(**arguments)

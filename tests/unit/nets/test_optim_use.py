@@ -25,8 +25,10 @@ CLOSED_FORM = 1e-12
 
 def layers(seed: int = 0) -> list[torch.nn.Parameter]:
     generator = torch.Generator().manual_seed(seed)
-    return [torch.nn.Parameter(torch.randn(5, 3, generator=generator, dtype=torch.float64))
-            for _ in range(2)]  # fmt: skip
+    return [
+        torch.nn.Parameter(torch.randn(5, 3, generator=generator, dtype=torch.float64))
+        for _ in range(2)
+    ]
 
 
 INPUTS = torch.randn(8, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -107,11 +109,16 @@ class TestGroups:
 
     @pytest.mark.parametrize(
         ("make", "name", "value"),
-        [(make, name, value)
-         for make, names in ((SPS, ("lr", "c", "max_grad_norm", "momentum", "weight_decay")),
-                             (partial(SNGD, lr=1), ("lr", "max_step", "momentum", "weight_decay")))
-         for name in names for value in (math.nan, -1.0)],
-    )  # fmt: skip
+        [
+            (make, name, value)
+            for make, names in (
+                (SPS, ("lr", "c", "max_grad_norm", "momentum", "weight_decay")),
+                (partial(SNGD, lr=1), ("lr", "max_step", "momentum", "weight_decay")),
+            )
+            for name in names
+            for value in (math.nan, -1.0)
+        ],
+    )
     def test_so_is_a_number_out_of_its_limits_and_nothing_moves(self, make, name, value):
         params = layers()
         optimizer = make(params)
@@ -121,17 +128,30 @@ class TestGroups:
         assert all(map(torch.equal, params, layers()))
 
 
-NUMBERS = {"lr": 0.01, "c": 0.5, "smoothing": 2, "steps_per_epoch": 4, "loss_floor": 0.25,
-           "max_grad_norm": 3.0, "momentum": 0.5, "weight_decay": 0.1}  # fmt: skip
+NUMBERS = {
+    "lr": 0.01,
+    "c": 0.5,
+    "smoothing": 2,
+    "steps_per_epoch": 4,
+    "loss_floor": 0.25,
+    "max_grad_norm": 3.0,
+    "momentum": 0.5,
+    "weight_decay": 0.1,
+}
 
 
 class TestStates:
     @pytest.mark.parametrize(
         ("make", "plain", "options"),
-        [(SPS, SPS, NUMBERS),
-         (SNGD, partial(SNGD, lr=2.0),
-          {"lr": 0.1, "max_step": 0.004, "momentum": 0.5, "nonfinite": "skip"})],
-    )  # fmt: skip
+        [
+            (SPS, SPS, NUMBERS),
+            (
+                SNGD,
+                partial(SNGD, lr=2.0),
+                {"lr": 0.1, "max_step": 0.004, "momentum": 0.5, "nonfinite": "skip"},
+            ),
+        ],
+    )
     def test_every_option_is_kept_shown_and_restored(self, make, plain, options):
         params = layers()
         optimizer = make(params, **options)
@@ -243,8 +263,9 @@ class TestSchedules:
             assert float(optimizer.last_step_size) == min(k, 4) / 4 * 1e-3
             warm_up.step()
 
-    @pytest.mark.parametrize(("make", "rate"), [(partial(SPS, lr=0.2), 0.2),
-                                                (partial(SNGD, lr=0.3), 0.3)])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("make", "rate"), [(partial(SPS, lr=0.2), 0.2), (partial(SNGD, lr=0.3), 0.3)]
+    )
     def test_decay_is_that_of_lr_whatever_the_gradient_is(self, make, rate):
         """For SPS of the cap: a loss at its floor gives no step, and the weights shrink."""
         params = layers()
@@ -291,8 +312,10 @@ class TestIdioms:
 
     def ratio(self, make, **wrong) -> float:
         """Length of the step by that of the right one."""
-        ends = [moves(make(params), params, **options)
-                for params, options in ((layers(), wrong), (layers(), {}))]  # fmt: skip
+        ends = [
+            moves(make(params), params, **options)
+            for params, options in ((layers(), wrong), (layers(), {}))
+        ]
         lengths = [math.sqrt(sum(float(m.square().sum()) for m in each)) for each in ends]
         return lengths[0] / lengths[1]
 
@@ -309,8 +332,10 @@ class TestIdioms:
         uncapped = partial(SPS, lr=math.inf)
         assert self.ratio(uncapped, clip=clip) == pytest.approx(4, rel=1e-5)
         right = partial(SPS, lr=math.inf, max_grad_norm=clip)
-        both = [moves(make(params), params)[0] for make, params in
-                ((uncapped, layers()), (right, layers()))]  # fmt: skip
+        both = [
+            moves(make(params), params)[0]
+            for make, params in ((uncapped, layers()), (right, layers()))
+        ]
         torch.testing.assert_close(both[0] / 4, both[1], rtol=CLOSED_FORM, atol=1e-15)
         assert self.ratio(partial(SNGD, lr=0.1), clip=clip) == pytest.approx(1, rel=1e-5)
 

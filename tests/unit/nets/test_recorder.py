@@ -14,23 +14,39 @@ from attnbias.nets import head_from_qk, head_from_weights, random_head, record_h
 from attnbias.nets.recording.states import _turn
 
 FLOAT32 = 2e-6  # probabilities of logits of size 10, computed in float32 by other routines
-SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, vocab_size=50,
-             intermediate_size=48, max_position_embeddings=64, pad_token_id=0, bos_token_id=1,
-             eos_token_id=2)  # fmt: skip
+SIZES = dict(
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    vocab_size=50,
+    intermediate_size=48,
+    max_position_embeddings=64,
+    pad_token_id=0,
+    bos_token_id=1,
+    eos_token_id=2,
+)
 GROUPED = SIZES | dict(num_key_value_heads=2)
 WIDE = GROUPED | dict(head_dim=8)
-VIT = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
-           image_size=16, patch_size=8)  # fmt: skip
+VIT = dict(
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    intermediate_size=48,
+    image_size=16,
+    patch_size=8,
+)
 # Model, configuration, and where its heads are taken.
 MODELS = {
     "Bert": (SIZES, "residual stream"),
     "Roberta": (SIZES, "residual stream"),
     "DistilBert": (
-        dict(dim=32, n_layers=2, n_heads=4, hidden_dim=48, vocab_size=50), "residual stream",
+        dict(dim=32, n_layers=2, n_heads=4, hidden_dim=48, vocab_size=50),
+        "residual stream",
     ),
     "ModernBert": (
-        SIZES | dict(local_attention=4, global_attn_every_n_layers=2, cls_token_id=1,
-                     sep_token_id=2), "residual stream with positions",
+        SIZES
+        | dict(local_attention=4, global_attn_every_n_layers=2, cls_token_id=1, sep_token_id=2),
+        "residual stream with positions",
     ),
     "GPT2": (
         dict(n_embd=32, n_layer=2, n_head=4, vocab_size=50, bos_token_id=1, eos_token_id=2),
@@ -41,15 +57,24 @@ MODELS = {
     "Qwen2": (GROUPED, "residual stream with positions"),
     "Qwen3": (WIDE, "keys"),
     "Gemma3Text": (
-        WIDE | dict(sliding_window=4, layer_types=["sliding_attention", "full_attention"]), "keys",
+        WIDE | dict(sliding_window=4, layer_types=["sliding_attention", "full_attention"]),
+        "keys",
     ),
     "Mistral": (WIDE | dict(sliding_window=4), "residual stream with positions"),
     "OPT": (
-        dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, vocab_size=50, ffn_dim=48,
-             max_position_embeddings=64, word_embed_proj_dim=32), "residual stream",
+        dict(
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            vocab_size=50,
+            ffn_dim=48,
+            max_position_embeddings=64,
+            word_embed_proj_dim=32,
+        ),
+        "residual stream",
     ),
     "ViT": (VIT, "residual stream"),
-}  # fmt: skip
+}
 LENGTHS = [9, 6, 9, 7, 9]
 
 
@@ -224,8 +249,10 @@ def test_padding_on_the_left_and_passes_in_parts_change_nothing(monkeypatch):
         tiny("Llama"),
         inputs_for("Bert"),
     )  # relative positions, so that the side of the padding is none of its
-    rolled = {key: torch.stack([row.roll(9 - n) for row, n in zip(value, LENGTHS, strict=True)])
-              for key, value in inputs.items()}  # fmt: skip
+    rolled = {
+        key: torch.stack([row.roll(9 - n) for row, n in zip(value, LENGTHS, strict=True)])
+        for key, value in inputs.items()
+    }
     for one, two in zip(record_heads(rope, inputs), record_heads(rope, rolled), strict=True):
         close(one.attention, two.attention)
         inside = torch.arange(9) < one.lengths[:, None]
@@ -312,9 +339,19 @@ def test_wrappers_are_unwrapped_and_halves_of_translators_are_asked_for():
         assert len(record_heads(wrapped, inputs)) == 8
         inside = record_heads(nn.Sequential(wrapped), inputs["input_ids"])
         assert len(inside) == 8
-    sizes = dict(d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=4,
-                 decoder_attention_heads=4, encoder_ffn_dim=32, decoder_ffn_dim=32, vocab_size=50,
-                 pad_token_id=0, bos_token_id=1, eos_token_id=2)  # fmt: skip
+    sizes = dict(
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        vocab_size=50,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
     both = tiny("Bart", sizes)
     with pytest.raises(RangeError, match="get_encoder"):
         record_heads(both, inputs)
@@ -375,10 +412,11 @@ def test_what_is_no_softmax_of_products_is_refused():
     biased = nn.MultiheadAttention(8, 2, batch_first=True, add_bias_kv=True)
     given = dict(query=x, key=x, value=x)
     for model, inputs, words in (
-        (biased, given, "bias_k"), (nn.Linear(8, 8), x, "none in a pass"),
+        (biased, given, "bias_k"),
+        (nn.Linear(8, 8), x, "none in a pass"),
         (attention, given | {"attn_mask": torch.randn(4, 4)}, "adds to their logits"),
         (attention, given | {"key": x[:, :3], "value": x[:, :3]}, "cross-attention"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(RangeError, match=words):
             record_heads(model, inputs)
 
@@ -431,24 +469,58 @@ def test_indices():
 
 def test_bad_arguments_are_refused_by_name():
     model, inputs = tiny("Bert"), inputs_for("Bert")
-    refuses(record_heads, dict(model=model, inputs=inputs), {
-        RangeError: [{"layers": [2]}, {"layers": []}, {"heads": [4]}, {"query": 6}, {"query": -7},
-                     {"heads": -1}],
-        DtypeError: [{"model": "bert"}, {"inputs": []}, {"inputs": 3}, {"inputs": ["A dog."]},
-                     {"inputs": [1]}, {"layers": [0.5]}, {"query": "last"}, {"tokenizer": 4}],
-    })  # fmt: skip
+    refuses(
+        record_heads,
+        dict(model=model, inputs=inputs),
+        {
+            RangeError: [
+                {"layers": [2]},
+                {"layers": []},
+                {"heads": [4]},
+                {"query": 6},
+                {"query": -7},
+                {"heads": -1},
+            ],
+            DtypeError: [
+                {"model": "bert"},
+                {"inputs": []},
+                {"inputs": 3},
+                {"inputs": ["A dog."]},
+                {"inputs": [1]},
+                {"layers": [0.5]},
+                {"query": "last"},
+                {"tokenizer": 4},
+            ],
+        },
+    )
     for ragged in ([[1, 2, 3], [4, 5]], np.array([[1, 2, 3], [4, 5]], dtype=object)):
         with pytest.raises(DtypeError, match="tokenizer=, or .*padding=True"):
             record_heads(model, {"input_ids": ragged})
     x, W = torch.randn(2, 4, 3), torch.randn(5, 3)
     right = dict(hidden=x, Wq=W, Wk=W)
-    refuses(head_from_weights, right, {
-        ShapeError: [{"hidden": x[0]}, {"Wq": W[:, :2]}, {"Wk": W[:4]}, {"bq": torch.ones(4)},
-                     {"lengths": [5, 4]}, {"hidden": x[:, :1]}],
-        NonFiniteError: [{"Wk": W * torch.nan}], DtypeError: [{"Wq": "W"}],
-        RangeError: [{"query": 4}, {"scale": 0}, {"query": 3, "lengths": [4, 3]}],
-    })  # fmt: skip
-    refuses(head_from_qk, dict(q=x, k=x), {
-        ShapeError: [{"q": x[:1]}, {"k": x[0]}], RangeError: [{"query": 4}],
-        DtypeError: [{"q": None}],
-    })  # fmt: skip
+    refuses(
+        head_from_weights,
+        right,
+        {
+            ShapeError: [
+                {"hidden": x[0]},
+                {"Wq": W[:, :2]},
+                {"Wk": W[:4]},
+                {"bq": torch.ones(4)},
+                {"lengths": [5, 4]},
+                {"hidden": x[:, :1]},
+            ],
+            NonFiniteError: [{"Wk": W * torch.nan}],
+            DtypeError: [{"Wq": "W"}],
+            RangeError: [{"query": 4}, {"scale": 0}, {"query": 3, "lengths": [4, 3]}],
+        },
+    )
+    refuses(
+        head_from_qk,
+        dict(q=x, k=x),
+        {
+            ShapeError: [{"q": x[:1]}, {"k": x[0]}],
+            RangeError: [{"query": 4}],
+            DtypeError: [{"q": None}],
+        },
+    )

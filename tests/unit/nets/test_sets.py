@@ -151,24 +151,52 @@ def test_full_sets_of_texts(name, counts, monkeypatch):
 def test_malformed_images():
     good = ImageSet(np.zeros((2, 4, 4, 1), np.uint8), np.array([0, 1]), ("a", "b"))
     assert len(good) == 2
-    refuses(functools.partial(dataclasses.replace, good), {}, {
-        DtypeError: [{"images": np.zeros((2, 4, 4, 1))}, {"images": [[[[0]]]]}, {"labels": [0, 1]},
-                     {"labels": np.array([0, 1], np.uint8)}],
-        ShapeError: [{"images": np.zeros((2, 4, 4), np.uint8)}, {"labels": np.array(0)},
-                     {"images": np.zeros((3, 4, 4, 1), np.uint8)},
-                     {"images": good.images[:0], "labels": good.labels[:0]},
-                     {"labels": np.zeros((2, 1), np.int64)}],
-        LabelError: [{"labels": np.array([0, 2])}, {"labels": np.array([-1, 0])}],
-    }, "expected .*; got ")  # fmt: skip
+    refuses(
+        functools.partial(dataclasses.replace, good),
+        {},
+        {
+            DtypeError: [
+                {"images": np.zeros((2, 4, 4, 1))},
+                {"images": [[[[0]]]]},
+                {"labels": [0, 1]},
+                {"labels": np.array([0, 1], np.uint8)},
+            ],
+            ShapeError: [
+                {"images": np.zeros((2, 4, 4), np.uint8)},
+                {"labels": np.array(0)},
+                {"images": np.zeros((3, 4, 4, 1), np.uint8)},
+                {"images": good.images[:0], "labels": good.labels[:0]},
+                {"labels": np.zeros((2, 1), np.int64)},
+            ],
+            LabelError: [{"labels": np.array([0, 2])}, {"labels": np.array([-1, 0])}],
+        },
+        "expected .*; got ",
+    )
 
 
 def test_malformed_texts():
     good = TextSet(("a", "b"), ("x", "y"), np.array([0, 1]), NLI)
     assert len(good) == 2 and len(dataclasses.replace(good, second=None)) == 2
-    refuses(functools.partial(dataclasses.replace, good), {}, {
-        DtypeError: [{"first": ["a", "b"]}, {"first": "ab"}, {"first": ("a", 2)}, {"first": None},
-                     {"second": ["x", "y"]}, {"labels": [0, 1]}, {"labels": np.array([0.0, 1.0])}],
-        ShapeError: [{"second": ("x",)}, {"first": ("a",)}, {"labels": np.array([[0, 1]])},
-                     {"first": (), "second": None, "labels": np.zeros(0, np.int64)}],
-        LabelError: [{"labels": np.array([0, 3])}, {"labels": np.array([-1, 0])}],
-    }, "expected .*; got ")  # fmt: skip
+    refuses(
+        functools.partial(dataclasses.replace, good),
+        {},
+        {
+            DtypeError: [
+                {"first": ["a", "b"]},
+                {"first": "ab"},
+                {"first": ("a", 2)},
+                {"first": None},
+                {"second": ["x", "y"]},
+                {"labels": [0, 1]},
+                {"labels": np.array([0.0, 1.0])},
+            ],
+            ShapeError: [
+                {"second": ("x",)},
+                {"first": ("a",)},
+                {"labels": np.array([[0, 1]])},
+                {"first": (), "second": None, "labels": np.zeros(0, np.int64)},
+            ],
+            LabelError: [{"labels": np.array([0, 3])}, {"labels": np.array([-1, 0])}],
+        },
+        "expected .*; got ",
+    )

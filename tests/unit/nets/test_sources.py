@@ -57,12 +57,15 @@ def cifar10(cache):
 
 
 def write_snli(path: Path, rows: dict[str, list]) -> Path:
-    return write_folder(path, {
-        f"snli_1.0_{part}.jsonl": "\n".join(
-            line if isinstance(line, str) else json.dumps(line) for line in lines
-        ).encode()
-        for part, lines in rows.items()
-    })  # fmt: skip
+    return write_folder(
+        path,
+        {
+            f"snli_1.0_{part}.jsonl": "\n".join(
+                line if isinstance(line, str) else json.dumps(line) for line in lines
+            ).encode()
+            for part, lines in rows.items()
+        },
+    )
 
 
 def row(label, first, second="so it is"):
@@ -194,8 +197,16 @@ def test_a_part_of_a_set_and_labels_of_no_class_are_refused(cifar10):
 
 def test_nli_with_other_content(tmp_path):
     half, none = {"gold_label": "neutral", "sentence1": "a"}, row("neutral", "a", None)
-    cases = ([half], [none], [row("maybe", "a")], [row(["neutral"], "a")], [row("-", "a")],
-             ["not json"], ["[1, 2]"], [])  # fmt: skip
+    cases = (
+        [half],
+        [none],
+        [row("maybe", "a")],
+        [row(["neutral"], "a")],
+        [row("-", "a")],
+        ["not json"],
+        ["[1, 2]"],
+        [],
+    )
     for number, lines in enumerate(cases):
         path = write_snli(tmp_path / str(number), {"test": lines})
         with pytest.raises(FileFormatError, match="SNLI, pairs"):
@@ -214,10 +225,13 @@ def test_toxic_with_other_content(tmp_path):
 
 def test_hub_has_images(cache, monkeypatch):
     (pixels, labels), photographs = drawn(60, 1), cifar10_pixels()
-    hub(monkeypatch, {
-        ("ylecun/mnist", "train"): {"image": list(pixels), "label": labels.tolist()},
-        ("uoft-cs/cifar10", "test"): {"img": list(photographs[20:]), "label": [3, 4]},
-    })  # fmt: skip
+    hub(
+        monkeypatch,
+        {
+            ("ylecun/mnist", "train"): {"image": list(pixels), "label": labels.tolist()},
+            ("uoft-cs/cifar10", "test"): {"img": list(photographs[20:]), "label": [3, 4]},
+        },
+    )
     digits, things = load_mnist(), load_cifar10("test")
     assert (digits.images[..., 0] == pixels).all() and (digits.labels == labels).all()
     assert digits.source == "huggingface" and digits.labels.dtype == np.int64
@@ -226,14 +240,20 @@ def test_hub_has_images(cache, monkeypatch):
 
 def test_hub_has_texts(monkeypatch):
     pairs = {"premise": ["a", "b", "c"], "hypothesis": ["x", "y", "z"], "label": [2, -1, 0]}
-    official = {"train": "train", "validation": "validation_matched",
-                "test": "validation_mismatched"}  # fmt: skip
+    official = {
+        "train": "train",
+        "validation": "validation_matched",
+        "test": "validation_mismatched",
+    }
     comments = {"text": ["a", "b", "c"], "toxicity": [0.0, 0.5, 0.49], "insult": [0, 0, 0]}
     for split in SPLITS:
-        hub(monkeypatch, {
-            ("nyu-mll/multi_nli", official[split]): pairs,
-            ("google/civil_comments", split): comments,
-        })  # fmt: skip
+        hub(
+            monkeypatch,
+            {
+                ("nyu-mll/multi_nli", official[split]): pairs,
+                ("google/civil_comments", split): comments,
+            },
+        )
         found = load_nli(split)
         assert (found.first, found.second) == (("a", "c"), ("x", "z"))
         assert found.labels.tolist() == [2, 0]

@@ -147,11 +147,15 @@ def test_transformers_is_quiet_and_left_as_it_was(folder, capfd):
 
 
 def test_bad_arguments_are_refused_by_name():
-    refuses(load_classifier, {"classes": 2, "source": "tiny"}, {
-        RangeError: [{"classes": 1}, {"source": "berta"}, {"seed": -1}, {"dropout": 1.0}],
-        DtypeError: [{"classes": "3"}, {"source": 7}],
-        NonFiniteError: [{"dropout": float("nan")}],
-    })  # fmt: skip
+    refuses(
+        load_classifier,
+        {"classes": 2, "source": "tiny"},
+        {
+            RangeError: [{"classes": 1}, {"source": "berta"}, {"seed": -1}, {"dropout": 1.0}],
+            DtypeError: [{"classes": "3"}, {"source": 7}],
+            NonFiniteError: [{"dropout": float("nan")}],
+        },
+    )
     with pytest.raises(ShapeError, match="at most 512"):
         load_classifier(2, "tiny")(torch.zeros(1, 513, dtype=torch.long))
 

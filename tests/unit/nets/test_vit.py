@@ -168,11 +168,20 @@ def test_bad_sizes_are_refused_by_name():
     cases = {
         # patches of 8 leave one, and the first token has nothing else to see
         ShapeError: [{"patch_size": 3}, {"patch_size": 8}],
-        RangeError: [{"patch_size": 0}, {"classes": 1}, {"dim": 0}, {"depth": 0}, {"heads": -1},
-                     {"channels": 0}, {"head_dim": 0}, {"dropout": 1.0}, {"seed": -1}],
+        RangeError: [
+            {"patch_size": 0},
+            {"classes": 1},
+            {"dim": 0},
+            {"depth": 0},
+            {"heads": -1},
+            {"channels": 0},
+            {"head_dim": 0},
+            {"dropout": 1.0},
+            {"seed": -1},
+        ],
         DtypeError: [{"image_size": 8.0}, {"mlp_dim": 2.5}],
         NonFiniteError: [{"dropout": math.nan}],
-    }  # fmt: skip
+    }
     refuses(ViTSmall, dict(image_size=8, patch_size=4, classes=5) | SIZES, cases)
 
 

@@ -40,8 +40,9 @@ LONG = [
 def test_a_legend_of_long_labels_stays_inside_the_figure(kind):
     trace = train(make_example1(n=4, T=3, d=20), NGD(0.1), 2000)
     runs = dict.fromkeys(LONG, trace)
-    rows = [{"d": d, "rule": rule, "margin": d * k}
-            for k, rule in enumerate(LONG, 1) for d in (1, 2)]  # fmt: skip
+    rows = [
+        {"d": d, "rule": rule, "margin": d * k} for k, rule in enumerate(LONG, 1) for d in (1, 2)
+    ]
     makers = {
         "runs": lambda: plots.plot_runs(runs),
         "rates": lambda: plots.plot_alignment_rates(runs),
@@ -139,10 +140,15 @@ def test_deep_exponents_get_an_axis_of_their_own(result):
     assert (loss.get_yscale(), error.get_yscale()) == ("symlog", "linear")
 
 
-@pytest.mark.parametrize("looks", [
-    label_styles(RULE_STYLES), label_styles(experiments.fig3.rules()),
-    network_styles(OPTIMIZER_STYLES), network_styles(PART_STYLES, PART_STYLES),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "looks",
+    [
+        label_styles(RULE_STYLES),
+        label_styles(experiments.fig3.rules()),
+        network_styles(OPTIMIZER_STYLES),
+        network_styles(PART_STYLES, PART_STYLES),
+    ],
+)
 def test_looks_differ_in_colour_line_and_marker_and_stand_out(looks):
     for key in ("color", "linestyle", "marker"):
         assert len({str(look[key]) for look in looks.values()}) == len(looks), key
@@ -153,9 +159,12 @@ def test_looks_differ_in_colour_line_and_marker_and_stand_out(looks):
 
 def test_a_rules_name_has_its_labels_look_and_two_of_a_kind_differ():
     for name, label in (
-        ("GD(0.1)", "GD"), ("NGD(0.1)", "NGD"), ("NGD(0.1, momentum=0.9)", "NGD with momentum"),
-        ("Polyak(max_step=1e+04)", "Polyak, capped"), ("Polyak()", "Polyak, uncapped"),
-    ):  # fmt: skip
+        ("GD(0.1)", "GD"),
+        ("NGD(0.1)", "NGD"),
+        ("NGD(0.1, momentum=0.9)", "NGD with momentum"),
+        ("Polyak(max_step=1e+04)", "Polyak, capped"),
+        ("Polyak()", "Polyak, uncapped"),
+    ):
         assert plots.rule_style(name) == plots.rule_style(label)
     labels = ["NGD(0.1)", "NGD(0.5)", "mine", "yours", "theirs"]
     looks = label_styles(labels)
@@ -175,28 +184,41 @@ def test_figure_numbers(result):
     assert both.shape == (2 * len(result.traces), 1)
 
 
-@pytest.mark.parametrize(("log10", "text"), [
-    (0.0, "1"), (3.0, "1000"), (np.log10(0.0018), "0.0018"), (np.log10(1.84e-6), "1.8e-06"),
-    (-3093.0, "1.0e-3093"), (-3092.0001, "1.0e-3092"), (np.log10(4.4) - 310, "4.4e-310"),
-    (np.nan, ""), (-np.inf, "0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("log10", "text"),
+    [
+        (0.0, "1"),
+        (3.0, "1000"),
+        (np.log10(0.0018), "0.0018"),
+        (np.log10(1.84e-6), "1.8e-06"),
+        (-3093.0, "1.0e-3093"),
+        (-3092.0001, "1.0e-3092"),
+        (np.log10(4.4) - 310, "4.4e-310"),
+        (np.nan, ""),
+        (-np.inf, "0"),
+    ],
+)
 def test_numbers_as_text(log10, text):
     assert scientific(log10) == text
 
 
-@pytest.mark.parametrize(("error", "call"), [
-    (RangeError, lambda r: plots.plot_runs(r, "speed")),
-    (RangeError, lambda r: plots.plot_runs(r, "u_alignment")),
-    (RangeError, lambda r: plots.plot_runs({"start": train(make_bad_start()[0], NGD(1), 0)})),
-    (DtypeError, lambda r: plots.plot_runs({})), (DtypeError, lambda r: plots.plot_runs([1, 2])),
-    (DtypeError, lambda r: plots.plot_runs({"a": []})),
-    (DtypeError, lambda r: plots.plot_runs({"a": [1]})),
-    (RangeError, lambda r: chapters.figure_numbers(r, steps=[])),
-    (RangeError, lambda r: chapters.figure_numbers(r, steps=[0])),
-    (RangeError, lambda r: chapters.figure_numbers(r, series="speed")),
-    (ShapeError, lambda r: chapters.plot_attention(np.ones(3))),
-    (RangeError, lambda r: chapters.plot_attention(np.ones((2, 3, 3)), steps=[1])),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "call"),
+    [
+        (RangeError, lambda r: plots.plot_runs(r, "speed")),
+        (RangeError, lambda r: plots.plot_runs(r, "u_alignment")),
+        (RangeError, lambda r: plots.plot_runs({"start": train(make_bad_start()[0], NGD(1), 0)})),
+        (DtypeError, lambda r: plots.plot_runs({})),
+        (DtypeError, lambda r: plots.plot_runs([1, 2])),
+        (DtypeError, lambda r: plots.plot_runs({"a": []})),
+        (DtypeError, lambda r: plots.plot_runs({"a": [1]})),
+        (RangeError, lambda r: chapters.figure_numbers(r, steps=[])),
+        (RangeError, lambda r: chapters.figure_numbers(r, steps=[0])),
+        (RangeError, lambda r: chapters.figure_numbers(r, series="speed")),
+        (ShapeError, lambda r: chapters.plot_attention(np.ones(3))),
+        (RangeError, lambda r: chapters.plot_attention(np.ones((2, 3, 3)), steps=[1])),
+    ],
+)
 def test_bad_input_is_named(error, call, result):
     with pytest.raises(error) as caught:
         call(result)

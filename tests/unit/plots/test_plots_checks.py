@@ -46,10 +46,14 @@ def test_both_sides_are_drawn_at_every_recorded_step():
     assert fig.axes[0].get_title(loc="left") == "a value"
 
 
-@pytest.mark.parametrize(("sense", "rounding", "crossed", "words"), [
-    ("<=", 0.0, [20, 50, 100], "bound, at most"), ("<=", 0.5, [], "bound, at most"),
-    (">=", 0.0, [0, 1, 2, 5, 10], "bound, at least"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sense", "rounding", "crossed", "words"),
+    [
+        ("<=", 0.0, [20, 50, 100], "bound, at most"),
+        ("<=", 0.5, [], "bound, at most"),
+        (">=", 0.0, [0, 1, 2, 5, 10], "bound, at least"),
+    ],
+)
 def test_violations_are_crossed_and_rounding_is_allowed(sense, rounding, crossed, words):
     values = np.where(STEP >= 20, 2.0, 1.0)
     fig = plots.plot_check(along(values, 1.5, sense, rounding=rounding))
@@ -66,13 +70,20 @@ def test_shading_is_on_the_side_that_the_bound_allows():
         assert path.contains_point((10, inside)) and not path.contains_point((10, outside))
 
 
-@pytest.mark.parametrize(("statement", "options", "as_logs"), [
-    ("log of the train loss", {}, True), ("log (1 - softmax)", {}, True),
-    ("Theorem 8: log L, against its bound", {}, True), ("catalogue of norms", {}, False),
-    ("the norm, against log(1 + t)", {}, False), ("-log(1 - softmax)", {}, False),
-    ("log t over the norm", {}, False), ("the norm", {"logs": True}, True),
-    ("log of the train loss", {"logs": False}, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("statement", "options", "as_logs"),
+    [
+        ("log of the train loss", {}, True),
+        ("log (1 - softmax)", {}, True),
+        ("Theorem 8: log L, against its bound", {}, True),
+        ("catalogue of norms", {}, False),
+        ("the norm, against log(1 + t)", {}, False),
+        ("-log(1 - softmax)", {}, False),
+        ("log t over the norm", {}, False),
+        ("the norm", {"logs": True}, True),
+        ("log of the train loss", {"logs": False}, False),
+    ],
+)
 def test_logarithms_are_drawn_as_powers_of_ten(statement, options, as_logs):
     check = along(-2.0 * STEP, -1.0 * STEP, statement=statement)
     fig = plots.plot_check(check, **options)
@@ -121,15 +132,18 @@ def test_a_table_is_drawn_two_wide_without_its_single_values():
 NOT_APPLICABLE = Check.not_applicable("a value", "the scores differ", source="Lemma 3")
 
 
-@pytest.mark.parametrize(("error", "words", "call"), [
-    (RangeError, "along", lambda c: plots.plot_check(Check("single", 1.0, 2.0))),
-    (RangeError, "along", lambda c: plots.plot_check([])),
-    (RangeError, "along", lambda c: plots.plot_check([c] * 7)),
-    (RangeError, "the scores differ", lambda c: plots.plot_check(NOT_APPLICABLE)),
-    (RangeError, "titles", lambda c: plots.plot_check([c] * 2, titles=["one"])),
-    (DtypeError, "checks", lambda c: plots.plot_check(3)),
-    (DtypeError, "checks", lambda c: plots.plot_check([c, "second"])),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "words", "call"),
+    [
+        (RangeError, "along", lambda c: plots.plot_check(Check("single", 1.0, 2.0))),
+        (RangeError, "along", lambda c: plots.plot_check([])),
+        (RangeError, "along", lambda c: plots.plot_check([c] * 7)),
+        (RangeError, "the scores differ", lambda c: plots.plot_check(NOT_APPLICABLE)),
+        (RangeError, "titles", lambda c: plots.plot_check([c] * 2, titles=["one"])),
+        (DtypeError, "checks", lambda c: plots.plot_check(3)),
+        (DtypeError, "checks", lambda c: plots.plot_check([c, "second"])),
+    ],
+)
 def test_what_is_no_check_along_a_run_is_refused(error, words, call):
     with pytest.raises(error, match=words):
         call(along(STEP, 2.0 * STEP))

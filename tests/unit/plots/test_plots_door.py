@@ -23,15 +23,28 @@ from tools.files import ROOT
 ROOMS = sorted(ROOT.glob("attnbias/beyond/*/plots.py"))
 HOMES = ["attnbias.plots", *(f"attnbias.beyond.{path.parent.name}.plots" for path in ROOMS)]
 FIGURES = {
-    name: value for home in map(import_module, HOMES) for name, value in vars(home).items()
+    name: value
+    for home in map(import_module, HOMES)
+    for name, value in vars(home).items()
     if name.startswith("plot_") and name != "plot_result"
-}  # fmt: skip
+}
 LINE, CHECK = ([1.0, 2.0], [0.0, 1.0]), Check.along("norm", [1, 10], [1, 8], [1, 10])
 TABLE = pandas.DataFrame({"d": [2], "rows": [4], "share": [0.5], "count": [9]})
 
 
-JUNK = [None, 3, "x", [], [object()], {"a": 1}, {1: None}, 10**5000, np.full(2, np.nan),
-        pandas.DataFrame(), len]  # fmt: skip
+JUNK = [
+    None,
+    3,
+    "x",
+    [],
+    [object()],
+    {"a": 1},
+    {1: None},
+    10**5000,
+    np.full(2, np.nan),
+    pandas.DataFrame(),
+    len,
+]
 
 
 @pytest.mark.parametrize("junk", JUNK, ids=range(len(JUNK)))
@@ -44,22 +57,29 @@ def test_every_figure_refuses_junk_by_name(junk):
             figure(*[junk] * len(needed))
 
 
-@pytest.mark.parametrize(("error", "words", "call"), [
-    (DtypeError, "^logs of plot_check", lambda: plots.plot_check(CHECK, logs="x")),
-    (DtypeError, "^ylabel of plot_check", lambda: plots.plot_check(CHECK, ylabel=3)),
-    (DtypeError, "^title of plot_runs", lambda: plots.plot_runs({}, title=3)),
-    (DtypeError, "^guides of", lambda: plots.plot_alignment_rates({}, guides=["x"])),
-    (RangeError, "^guides of", lambda: plots.plot_alignment_rates({}, guides=range(101))),
-    (ShapeError, "^window of", lambda: plots.plot_alignment_rates({}, window=[1])),
-    (DtypeError, "^label", lambda: plots.rule_style(3)),
-    (DtypeError, "^limit of plot_heads", lambda: plot_heads({"a": LINE}, {"a": LINE}, "x")),
-    (ShapeError, "^'a' in errors of", lambda: plot_heads({"a": ([1], [1, 2])}, {"a": LINE})),
-    (DtypeError, "^edge of plot_depth", lambda: plot_depth(([0], [1], [0]), 3, {"a": LINE}, LINE)),
-    (DtypeError, "^law of", lambda: plot_feasible_share(TABLE, 3)),
-    (RangeError, "share: .*column", lambda: plot_feasible_share(TABLE[["d", "rows"]], len)),
-    (RangeError, "^table of", lambda: plot_feasible_share(TABLE[:0], len)),
-    (DtypeError, "^table of plot_exponent_map", lambda: plot_exponent_map({}, 3)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "words", "call"),
+    [
+        (DtypeError, "^logs of plot_check", lambda: plots.plot_check(CHECK, logs="x")),
+        (DtypeError, "^ylabel of plot_check", lambda: plots.plot_check(CHECK, ylabel=3)),
+        (DtypeError, "^title of plot_runs", lambda: plots.plot_runs({}, title=3)),
+        (DtypeError, "^guides of", lambda: plots.plot_alignment_rates({}, guides=["x"])),
+        (RangeError, "^guides of", lambda: plots.plot_alignment_rates({}, guides=range(101))),
+        (ShapeError, "^window of", lambda: plots.plot_alignment_rates({}, window=[1])),
+        (DtypeError, "^label", lambda: plots.rule_style(3)),
+        (DtypeError, "^limit of plot_heads", lambda: plot_heads({"a": LINE}, {"a": LINE}, "x")),
+        (ShapeError, "^'a' in errors of", lambda: plot_heads({"a": ([1], [1, 2])}, {"a": LINE})),
+        (
+            DtypeError,
+            "^edge of plot_depth",
+            lambda: plot_depth(([0], [1], [0]), 3, {"a": LINE}, LINE),
+        ),
+        (DtypeError, "^law of", lambda: plot_feasible_share(TABLE, 3)),
+        (RangeError, "share: .*column", lambda: plot_feasible_share(TABLE[["d", "rows"]], len)),
+        (RangeError, "^table of", lambda: plot_feasible_share(TABLE[:0], len)),
+        (DtypeError, "^table of plot_exponent_map", lambda: plot_exponent_map({}, 3)),
+    ],
+)
 def test_a_figure_names_the_argument_and_itself(error, words, call):
     with pytest.raises(error, match=words):
         call()

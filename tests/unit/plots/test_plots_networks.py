@@ -20,14 +20,23 @@ from book.plots.networks import PARTS
 STEPS = np.arange(0, 110, 10)
 LABELS = ("SGD", "SNGD", "SPS", "Adam")
 GRID = {"0.1": 1.0, "1": 0.5, "10": math.inf}
-VIT = ("patches.project.weight", "blocks.0.attention.qkv.weight", "blocks.0.attention.out.weight",
-       "blocks.0.mlp.1.weight", "blocks.0.mlp.4.weight", "head.1.weight")  # fmt: skip
-BERT = ("encoder.embeddings.word_embeddings.weight",
-        "encoder.encoder.layer.0.attention.self.query.weight",
-        "encoder.encoder.layer.0.attention.output.dense.weight",
-        "encoder.encoder.layer.0.intermediate.dense.weight",
-        "encoder.encoder.layer.0.output.dense.weight", "encoder.pooler.dense.weight",
-        "head.weight")  # fmt: skip
+VIT = (
+    "patches.project.weight",
+    "blocks.0.attention.qkv.weight",
+    "blocks.0.attention.out.weight",
+    "blocks.0.mlp.1.weight",
+    "blocks.0.mlp.4.weight",
+    "head.1.weight",
+)
+BERT = (
+    "encoder.embeddings.word_embeddings.weight",
+    "encoder.encoder.layer.0.attention.self.query.weight",
+    "encoder.encoder.layer.0.attention.output.dense.weight",
+    "encoder.encoder.layer.0.intermediate.dense.weight",
+    "encoder.encoder.layer.0.output.dense.weight",
+    "encoder.pooler.dense.weight",
+    "head.weight",
+)
 
 
 def make_log(seed: int, *, names=VIT, meta=None, speed: float = 1.0) -> TrainingLog:
@@ -98,10 +107,15 @@ def test_accuracies_are_linear_errors_logarithms_and_what_was_not_recorded_left_
     assert lines_of(axis)["SGD"].get_xdata()[-1] == STEPS[-2]
 
 
-@pytest.mark.parametrize(("examples", "last", "words"), [
-    (None, 100, "step t"), (700, 100, "step t"),  # 1.4 epochs
-    (400, 2.5, "epoch of 40 steps"), (5, 100, "step t"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("examples", "last", "words"),
+    [
+        (None, 100, "step t"),
+        (700, 100, "step t"),  # 1.4 epochs
+        (400, 2.5, "epoch of 40 steps"),
+        (5, 100, "step t"),
+    ],
+)
 def test_epochs_are_counted_from_two_on(examples, last, words):
     meta = {"train_examples": examples, "batch_size": 10} if examples else {}
     axis = plots.plot_training(make_result(meta=meta), "train_loss").axes[0]
@@ -128,9 +142,11 @@ def test_growth_is_by_part_and_each_matrix_has_one_but_positions():
     assert [*vit] == [*bert] == [*PARTS]
     # matrix k of seed s grows to 1 + (k + 1) (1 + s) at step 100; three seeds
     for lines, part, k in (
-        (vit, "head", 5), (bert, "embedding", 0), (bert, "query, key, value", 1),
+        (vit, "head", 5),
+        (bert, "embedding", 0),
+        (bert, "query, key, value", 1),
         (bert, "attention out", 2),
-    ):  # fmt: skip
+    ):
         assert lines[part].get_ydata()[-1] == pytest.approx(1 + 2 * (k + 1)), part
     assert vit["MLP"].get_ydata()[-1] == pytest.approx(np.median([5, 6, 9, 11, 13, 16]))
     log = make_log(0, names=("positions", "first_token", "head.1.weight"))
@@ -171,19 +187,25 @@ def shorter() -> TrainingLog:
 ONE, ADAM = {"SGD": make_log(0)}, {"Adam": make_log(0)}
 BAD = {
     RangeError: [
-        (plots.plot_training, RESULT, "speed"), (plots.plot_training, RESULT, ()),
+        (plots.plot_training, RESULT, "speed"),
+        (plots.plot_training, RESULT, ()),
         (plots.plot_training, {"SGD": [make_log(0), shorter()]}),
-        (plots.plot_training, ADAM, "step_size"), (plot_step_sizes, ADAM),
-        (plot_weight_norms, RESULT, "adam"), (plot_weight_norms, RESULT, []),
+        (plots.plot_training, ADAM, "step_size"),
+        (plot_step_sizes, ADAM),
+        (plot_weight_norms, RESULT, "adam"),
+        (plot_weight_norms, RESULT, []),
         (plot_weight_norms, RESULT, None, {"none": ("x",)}),
         (plot_grid, dataclasses.replace(RESULT, losses={})),
     ],
     DtypeError: [
-        (plots.plot_training, {}), (plots.plot_training, []), (plot_grid, ONE),
-        (plots.plot_training, {"SGD": []}), (plots.plot_training, {"SGD": [1]}),
+        (plots.plot_training, {}),
+        (plots.plot_training, []),
+        (plot_grid, ONE),
+        (plots.plot_training, {"SGD": []}),
+        (plots.plot_training, {"SGD": [1]}),
         (plots.plot_training, {"SGD": 1}),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

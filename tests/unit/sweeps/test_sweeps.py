@@ -70,11 +70,15 @@ def test_each_run_is_that_of_train():
 
 
 def test_joint_runs_are_those_of_train():
-    table = attnbias.sweep({
-        "data": {"model": "dm", "n": 4, "T": 2, "d": 40, "seed": [1, 2]},
-        "rule": "NGD(0.1, decay=(0.5, 1.0))", "train": {"train_u": True}, "steps": 30,
-        "record": [30],
-    })  # fmt: skip
+    table = attnbias.sweep(
+        {
+            "data": {"model": "dm", "n": 4, "T": 2, "d": 40, "seed": [1, 2]},
+            "rule": "NGD(0.1, decay=(0.5, 1.0))",
+            "train": {"train_u": True},
+            "steps": 30,
+            "record": [30],
+        }
+    )
     data = attnbias.make_dm(4, 2, 40, seed=2)
     trace = train(data, NGD(0.1, decay=(0.5, 1.0)), 30, train_u=True, record=[30])
     assert table["u_norm"].iloc[1] == trace.u_norm[0]
@@ -101,8 +105,11 @@ def test_a_batch_gives_what_the_cpu_gives_alone():
                 np.testing.assert_allclose(ours[name], theirs[name], rtol=FORMS, atol=FORMS)
 
 
-LARGE = {"data": {"model": "example1", "n": 30, "T": 12, "d": 340, "seed": [0, 1]},
-         "rule": ["NGD(0.1)"], "steps": 20}  # fmt: skip
+LARGE = {
+    "data": {"model": "example1", "n": 30, "T": 12, "d": 340, "seed": [0, 1]},
+    "rule": ["NGD(0.1)"],
+    "steps": 20,
+}
 
 
 @pytest.mark.parametrize("grid", [GRID, LARGE], ids=["GRID", "LARGE"])
@@ -115,9 +122,12 @@ def test_workers_change_no_number(grid):
 def test_dask_workers_change_no_number(tmp_path):
     distributed = pytest.importorskip("distributed")
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
         local_directory=str(tmp_path / "dask"),
-    )  # fmt: skip
+    )
     with cluster, distributed.Client(cluster), joblib.parallel_config("dask"):
         table = attnbias.sweep(GRID, out=tmp_path / "out")
     same(table, attnbias.sweep(GRID))
@@ -204,8 +214,9 @@ def test_killed_at_random_and_gone_on_with(tmp_path, workers):
     while kills < 2:
         process = subprocess.Popen(
             [sys.executable, "-c", SCRIPT, json.dumps(grid), tmp_path / "out", str(workers)],
-            stdout=subprocess.PIPE, env=os.environ | {"NUMBA_NUM_THREADS": "1"},
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            env=os.environ | {"NUMBA_NUM_THREADS": "1"},
+        )
         process.stdout.readline()
         time.sleep(chance.uniform(0.1, 0.6 if workers == 1 else 3.0))
         if process.poll() is not None:
@@ -221,8 +232,12 @@ def test_killed_at_random_and_gone_on_with(tmp_path, workers):
 
 
 def test_a_run_that_cannot_start_leaves_the_others(tmp_path):
-    grid = {"data": {"model": sweep_models.sometimes_infeasible, "seed": [0, 1, 2]},
-            "rule": ["NGD(0.1)", "GD(1.0)"], "steps": 5, "record": [5]}  # fmt: skip
+    grid = {
+        "data": {"model": sweep_models.sometimes_infeasible, "seed": [0, 1, 2]},
+        "rule": ["NGD(0.1)", "GD(1.0)"],
+        "steps": 5,
+        "record": [5],
+    }
     table = attnbias.sweep(grid, out=tmp_path)
     failed = table[table["seed"] == 1]
     assert (failed["status"] == "failed").all() and failed["W_norm"].isna().all()
@@ -234,8 +249,12 @@ def test_a_run_that_cannot_start_leaves_the_others(tmp_path):
 
 def test_a_run_that_diverges_says_so():
     """Also: a first rule without a step size leaves that column one of numbers."""
-    grid = {"data": {"model": "example1", "n": 3, "T": 3, "d": 10}, "steps": 50,
-            "rule": ["Polyak()", "GD(1e200)", "NGD(0.1)"], "record": [0, 50]}  # fmt: skip
+    grid = {
+        "data": {"model": "example1", "n": 3, "T": 3, "d": 10},
+        "steps": 50,
+        "rule": ["Polyak()", "GD(1e200)", "NGD(0.1)"],
+        "record": [0, 50],
+    }
     table = attnbias.sweep(grid)
     statuses = table.groupby("rule_name")["status"].first().to_dict()
     assert (statuses["GD"], statuses["NGD"]) == ("diverged", "completed")
@@ -245,10 +264,15 @@ def test_a_run_that_diverges_says_so():
 @settings(max_examples=25, deadline=None)
 @given(*[st.integers(1, 3)] * 5)
 def test_a_grid_has_every_combination_once(union, a, b, c, e):
-    data = [{"model": "example1", "n": list(range(2, 2 + a)), "T": [3 + k], "d": 50,
-             "seed": range(b)} for k in range(union)]  # fmt: skip
-    blocks = {"data": data, "rule": {"name": "NGD", "step_size": [0.1 * (1 + k) for k in range(c)]},
-              "train": {"W0_norm": [0.1 * k for k in range(e)]}}  # fmt: skip
+    data = [
+        {"model": "example1", "n": list(range(2, 2 + a)), "T": [3 + k], "d": 50, "seed": range(b)}
+        for k in range(union)
+    ]
+    blocks = {
+        "data": data,
+        "rule": {"name": "NGD", "step_size": [0.1 * (1 + k) for k in range(c)]},
+        "train": {"W0_norm": [0.1 * k for k in range(e)]},
+    }
     grid = sweeps.read_grid(blocks | {"steps": 3})
     assert grid.runs == union * a * b * c * e
     keys = {(repr(p.arguments), repr(s)) for p in grid.points for s in grid.training.settings}
@@ -257,11 +281,13 @@ def test_a_grid_has_every_combination_once(union, a, b, c, e):
 
 def test_ways_to_write_one_grid():
     ways = (
-        ({"model": "example1", "seed": "2:6:2"},
-         {"name": "NGD", "step_size": 0.1, "momentum": 0.9}),
+        (
+            {"model": "example1", "seed": "2:6:2"},
+            {"name": "NGD", "step_size": 0.1, "momentum": 0.9},
+        ),
         ([{"model": make_example1, "seed": np.array([2, 4])}], NGD(0.1, momentum=0.9)),
         ({"model": "attnbias:make_example1", "seed": (2, 4)}, "NGD(0.1, momentum=0.9)"),
-    )  # fmt: skip
+    )
     one, two, three = (
         sweeps.read_grid({"data": a, "rule": b, "steps": 5}, "attnbias") for a, b in ways
     )
@@ -273,8 +299,14 @@ def test_ways_to_write_one_grid():
 
 
 def test_arguments_with_a_columns_name_are_told_apart():
-    table = attnbias.sweep({"data": {"model": sweep_models.step, "step": [1, 2]},
-                            "rule": "NGD(0.1)", "steps": 4, "record": [4]})  # fmt: skip
+    table = attnbias.sweep(
+        {
+            "data": {"model": sweep_models.step, "step": [1, 2]},
+            "rule": "NGD(0.1)",
+            "steps": 4,
+            "record": [4],
+        }
+    )
     assert table["data_step"].tolist() == [1, 2] and table["step"].tolist() == [4, 4]
 
 
@@ -302,35 +334,53 @@ BAD = {
     "unknown argument": (changed(data={"model": "dm", "sgima": 1}), "RangeError", "sigma"),
     "value of a wrong type": (changed(data={"model": "example1", "n": "many"}), "DtypeError", "n"),
     "contradictory sizes": (
-        changed(data={"model": "example1", "n": 9, "T": 9, "d": 9}), "RangeError", "d"),
+        changed(data={"model": "example1", "n": 9, "T": 9, "d": 9}),
+        "RangeError",
+        "d",
+    ),
     "unknown rule": (changed(rule="Adam(0.1)"), "RangeError", "Polyak"),
     "rule that is code": (changed(rule="NGD(open('x'))"), "RangeError", "NGD"),
     "axis the rule has not": (
-        changed(rule={"name": "Polyak", "step_size": [0.1]}), "RangeError", "step_size"),
+        changed(rule={"name": "Polyak", "step_size": [0.1]}),
+        "RangeError",
+        "step_size",
+    ),
     "negative step": (changed(rule={"name": "GD", "step_size": [0.1, -1]}), "RangeError", "step"),
     "a torch optimizer": (changed(rule=torch.optim.SGD), "DtypeError", "rule"),
     "one run twice": (changed(rule=["NGD(0.1)", NGD(0.1)]), "RangeError", "twice"),
     "one data set twice": (
-        changed(data={"model": "example1", "seed": [1, 1]}), "RangeError", "twice"),
+        changed(data={"model": "example1", "seed": [1, 1]}),
+        "RangeError",
+        "twice",
+    ),
     "momentum in joint training": (
-        changed(rule="NGD(0.1, momentum=0.9)", train={"train_u": True}), "RangeError", "momentum"),
+        changed(rule="NGD(0.1, momentum=0.9)", train={"train_u": True}),
+        "RangeError",
+        "momentum",
+    ),
     "train is no block": (changed(train=3), "DtypeError", "its keys|Its keys"),
     "unknown loss": (changed(train={"loss": "hinge"}), "RangeError", "logistic"),
     "negative start": (changed(train={"W0_norm": -1}), "RangeError", "W0_norm"),
     "flag as a word": (changed(train={"train_u": "yes"}), "DtypeError", "True or False"),
     "negative steps": (changed(steps=-1), "RangeError", "steps"),
     "record beyond the end": (changed(record=[61]), "RangeError", "record"),
-    "endless range": (changed(data={"model": "example1", "seed": range(10**30)}), "RangeError",
-                      "seed"),
+    "endless range": (
+        changed(data={"model": "example1", "seed": range(10**30)}),
+        "RangeError",
+        "seed",
+    ),
     "endless number": (changed(data={"model": "dm", "n": 10**5000}), "DtypeError", "written out"),
     "deep list": (changed(data={"model": "dm", "n": [[[[]]]]}), "DtypeError", "n"),
-    "huge sizes": (changed(data={"model": "dm", "n": 10**300, "d": 10**300}), "MemoryLimitError",
-                   "GB"),
+    "huge sizes": (
+        changed(data={"model": "dm", "n": 10**300, "d": 10**300}),
+        "MemoryLimitError",
+        "GB",
+    ),
     "huge text": (changed(data={"model": "dm", "seed": "0:" + "9" * 5000}), "DtypeError", "seed"),
     "no data set": (changed(data={"model": sweep_models.no_dataset}), "DtypeError", "Dataset"),
     "code": (changed(data="subprocess:getoutput"), "RangeError", "--allow-code subprocess"),
     "no such file": (changed(data="none.npz"), "MissingFileError", "none.npz"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BAD)

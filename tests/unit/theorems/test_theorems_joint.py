@@ -28,8 +28,15 @@ from attnbias.theorems.joint.theorem3 import check_theorem3
 from attnbias.theorems.joint.theorem4 import check_decoder_direction, check_sharper_theorem4
 from book.ledger.joint.instances import at_the_limit
 
-CONDITIONED = [check_lemma11, check_lemma12, check_lemma13, check_theorem2, check_theorem3,
-               check_theorem4, check_sharper_theorem4]  # fmt: skip
+CONDITIONED = [
+    check_lemma11,
+    check_lemma12,
+    check_lemma13,
+    check_theorem2,
+    check_theorem3,
+    check_theorem4,
+    check_sharper_theorem4,
+]
 DECORATED = [*CONDITIONED, check_decoder_direction, check_loss_without_decay]
 ROOT = 2 / 3
 

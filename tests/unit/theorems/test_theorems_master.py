@@ -153,8 +153,12 @@ def test_part_outside_the_span_against_least_squares(seed, n, d):
     feasible(data)
     W0 = random_start(data, 1.0, seed)
     run = TraceView(data, train(data, NGD(0.1), 1, W0=W0))
-    flat = np.stack([np.outer(a, run.rows.queries[i]).ravel()
-                     for a, i in zip(run.rows.differences, run.sequence, strict=True)])  # fmt: skip
+    flat = np.stack(
+        [
+            np.outer(a, run.rows.queries[i]).ravel()
+            for a, i in zip(run.rows.differences, run.sequence, strict=True)
+        ]
+    )
     assume(np.linalg.cond(flat) < 1e4)
     fit = np.linalg.lstsq(flat.T, W0.numpy().ravel(), rcond=None)[0]
     plain = np.linalg.norm(W0.numpy().ravel() - flat.T @ fit)

@@ -141,17 +141,23 @@ BAD = [
     (DtypeError, "Trace", lambda data, run: (data, data)),
     (DtypeError, "Dataset", lambda data, run: (run, run)),
     (DtypeError, "SVMSolution", lambda data, run: (data, run, "none")),
-    (ShapeError, "record", lambda data, run: (
-        data, replace(run, step=run.step[:0], gaps=run.gaps[:0]))),
+    (
+        ShapeError,
+        "record",
+        lambda data, run: (data, replace(run, step=run.step[:0], gaps=run.gaps[:0])),
+    ),
     (ShapeError, "no gaps", lambda data, run: (data, replace(run, gaps=None))),
     (ShapeError, "scores", lambda data, run: (data, replace(run, scores=np.zeros((2, 3, 5))))),
-    (DtypeError, "lacks loss", lambda data, run: (
-        data, replace(run, meta={"steps": 3, "rule_parameters": {}}))),
+    (
+        DtypeError,
+        "lacks loss",
+        lambda data, run: (data, replace(run, meta={"steps": 3, "rule_parameters": {}})),
+    ),
     (RangeError, "do not fit", lambda data, run: (data, replace(run, gaps=np.nan * run.gaps))),
     (RangeError, "do not fit", lambda data, run: (other_example(4), run)),
     (RangeError, "do not fit", lambda data, run: (other_example(4).with_decoder(data.u), run)),
     (RangeError, "of these data", lambda data, run: (data, run, solve_w_svm(other_example(4)))),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("error", "words", "given"), BAD)
@@ -247,8 +253,9 @@ def test_the_rounding_of_a_solution_is_what_the_solver_leaves():
 
 
 def test_single_precision_tokens_are_read_in_double():
-    data = Dataset(CASES["ragged"].X.float(), CASES["ragged"].y, CASES["ragged"].u.float(),
-                   lengths=[4, 2, 3])  # fmt: skip
+    data = Dataset(
+        CASES["ragged"].X.float(), CASES["ragged"].y, CASES["ragged"].u.float(), lengths=[4, 2, 3]
+    )
     run, _ = run_of(data)
     assert run.gaps.dtype == run.K.dtype == np.float64
 

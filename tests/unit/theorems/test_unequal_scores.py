@@ -25,8 +25,13 @@ from attnbias.theorems.w.unequal import check_unequal_scores
 from book.studies.coherent import make_coherent
 
 CLAIMS = [
-    unequal.LEAST, unequal.GROWTH, unequal.STAYS, unequal.SETTLED, unequal.SLOPE, unequal.RATE,
-]  # fmt: skip
+    unequal.LEAST,
+    unequal.GROWTH,
+    unequal.STAYS,
+    unequal.SETTLED,
+    unequal.SLOPE,
+    unequal.RATE,
+]
 RULES = {"NGD": NGD(0.5), "GD": GD(0.5), "Polyak": Polyak(), "long": NGD(100.0)}
 
 
