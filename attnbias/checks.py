@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._validate import as_numbers, require_choice, require_flag, require_type, short
-from .errors import DtypeError, ShapeError
+from .errors import DtypeError, RangeError, ShapeError
 
 if TYPE_CHECKING:
     import pandas
@@ -48,6 +48,8 @@ class Check:
         Absolute allowance for the rounding of the measurement, >= 0.
     vacuous : bool
         True where the bound says nothing at this size; `reason` says where it begins to.
+    key : str
+        Its name within a table, which stays when the sentence is put differently.
 
     Attributes
     ----------
@@ -73,6 +75,7 @@ class Check:
     reason: str = ""
     rounding: float = 0.0
     vacuous: bool = False
+    key: str = field(default="", kw_only=True)
     step: np.ndarray | None = field(default=None, repr=False, compare=False)
     values: np.ndarray | None = field(default=None, repr=False, compare=False)
     bounds: np.ndarray | None = field(default=None, repr=False, compare=False)
@@ -80,7 +83,7 @@ class Check:
     def __post_init__(self) -> None:
         require_choice("sense", self.sense, ("<=", ">="))
         require_choice("provenance", self.provenance, tuple(PROVENANCE))
-        for name in ("statement", "source", "reason"):
+        for name in ("statement", "source", "reason", "key"):
             require_type(name, getattr(self, name), str, "a text", "pass a str")
         for name in ("applicable", "vacuous"):
             require_flag(name, getattr(self, name))
@@ -112,6 +115,7 @@ class Check:
         applicable: bool = True,
         reason: str = "",
         vacuous: bool = False,
+        key: str = "",
     ) -> Check:
         """The two sides at every recorded step; value and bound are those with least room.
 
@@ -123,7 +127,7 @@ class Check:
         bounds : (R,) array or float
         rounding : (R,) array or float
             Allowance at each step.
-        source, provenance, applicable, reason, vacuous
+        source, provenance, applicable, reason, vacuous, key
             As in a Check.
 
         Raises
@@ -162,11 +166,19 @@ class Check:
             step,
             values,
             bounds,
+            key=key,
         )
 
     @classmethod
     def not_applicable(
-        cls, statement: str, reason: str, *, source: str, provenance: str = "c", sense: str = "<="
+        cls,
+        statement: str,
+        reason: str,
+        *,
+        source: str,
+        provenance: str = "c",
+        sense: str = "<=",
+        key: str = "",
     ) -> Check:
         """A check whose hypotheses fail, and why; it never holds."""
         return cls(
@@ -178,6 +190,7 @@ class Check:
             provenance,
             applicable=False,
             reason=reason,
+            key=key,
         )
 
     @property
@@ -296,12 +309,15 @@ class CheckTable(tuple[Check, ...]):
     ------
     DtypeError
         For an entry that is no Check.
+    RangeError
+        When asked for a key that no check has, or several have.
 
     Examples
     --------
-    >>> table = CheckTable([Check("longest step", 0.1, 0.2), Check("least gap", 0.5, 1.0, ">=")])
-    >>> table.all_hold, [check.holds for check in table]
-    (False, [True, False])
+    >>> longest = Check("longest step", 0.1, 0.2, key="step")
+    >>> table = CheckTable([longest, Check("least gap", 0.5, 1.0, ">=", key="gap")])
+    >>> table.all_hold, table["gap"].holds
+    (False, False)
     >>> table.to_dataframe()["verdict"].tolist()
     ['holds', 'fails']
     """
@@ -318,6 +334,7 @@ class CheckTable(tuple[Check, ...]):
         "reason",
         "source",
         "provenance",
+        "key",
     )
 
     def __new__(cls, checks: Iterable[Check] = ()) -> CheckTable:
@@ -336,13 +353,27 @@ class CheckTable(tuple[Check, ...]):
     def __getitem__(self, index: SupportsIndex) -> Check: ...
 
     @overload
+    def __getitem__(self, index: str) -> Check: ...
+
+    @overload
     def __getitem__(self, index: slice) -> CheckTable: ...
 
-    def __getitem__(self, index: SupportsIndex | slice) -> Check | CheckTable:
-        """A check, or for a slice the table of some."""
+    def __getitem__(self, index: SupportsIndex | str | slice) -> Check | CheckTable:
+        """A check by its place or its key, or for a slice the table of some."""
         if isinstance(index, slice):
             return CheckTable(super().__getitem__(index))
-        return super().__getitem__(index)
+        if not isinstance(index, str):
+            return super().__getitem__(index)
+        found = [check for check in self if check.key == index]
+        if not index or len(found) != 1:
+            keys = [check.key for check in self if check.key]
+            raise RangeError(
+                "key",
+                expected="the key of one check: " + (", ".join(keys) or "none has one"),
+                got=f"{index!r}, which {len(found) if index else 'no'} checks have",
+                remedy="take one of these, or a check by its place",
+            )
+        return found[0]
 
     @property
     def all_hold(self) -> bool:

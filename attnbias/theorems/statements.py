@@ -27,7 +27,7 @@ class Statement(NamedTuple):
     ----------
     words : str
         What is compared with what.
-    source, sense, provenance : str
+    source, sense, provenance, key : str
         As in a Check.
     """
 
@@ -35,6 +35,7 @@ class Statement(NamedTuple):
     source: str
     sense: str = "<="
     provenance: str = "c"
+    key: str = ""
 
     def along(
         self, run, values, bounds, keep=None, *, empty="", rounding=0.0, trivial=None, **rest
@@ -70,6 +71,7 @@ class Statement(NamedTuple):
             rounding=rounding,
             source=self.source,
             provenance=self.provenance,
+            key=self.key,
             **rest,
         )
 
@@ -96,19 +98,25 @@ class Statement(NamedTuple):
             self.source,
             self.provenance,
             rounding=float(rounding),
+            key=self.key,
             **rest,
         )
 
     def refused(self, reason: str) -> Check:
         """The statement where a hypothesis fails."""
         return Check.not_applicable(
-            self.words, reason, source=self.source, provenance=self.provenance, sense=self.sense
+            self.words,
+            reason,
+            source=self.source,
+            provenance=self.provenance,
+            sense=self.sense,
+            key=self.key,
         )
 
 
-def at_least(words: str, source: str) -> Statement:
+def at_least(words: str, source: str, key: str = "") -> Statement:
     """A statement of sense ">="."""
-    return Statement(words, source, ">=")
+    return Statement(words, source, ">=", key=key)
 
 
 def refused(statements, reason: str) -> CheckTable:

@@ -229,3 +229,18 @@ def test_series_may_be_tensors_of_any_precision_and_long_integers():
 def test_a_table_of_something_else_is_refused(junk):
     with pytest.raises(DtypeError, match="checks: expected Checks"):
         CheckTable(junk)
+
+
+def test_a_check_is_found_by_its_key_whatever_its_sentence_says():
+    table = CheckTable(
+        [Check("s", 0.0, 1.0, key="near"), Check("s", 2.0, 1.0, key="far"), Check("s", 0.0, 1.0)]
+    )
+    assert table["far"] is table[1]
+    assert table.to_dataframe()["key"].tolist() == ["near", "far", ""]
+    for missing in ("s", "", "Near"):
+        with pytest.raises(RangeError, match="near, far"):
+            table[missing]
+    with pytest.raises(RangeError, match="which 2 checks have"):
+        CheckTable([*table, *table])["near"]
+    with pytest.raises(DtypeError):
+        Check("s", 0.0, 1.0, key=3)
