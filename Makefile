@@ -34,7 +34,7 @@ env: $(READY)  ## make .venv: torch for the CPU, the pinned rest, the library
 
 check: $(READY)  ## unit tests and doctests without the slow ones, about two minutes
 	$(PYTEST) -m "not site and not slow" --doctest-modules -n 2 --dist loadscope \
-		--ignore=tests/site tests attnbias book/ledger book/plots book/studies book/widgets
+		--ignore=tests/site tests attnbias book/claims book/plots book/studies book/widgets
 
 test: $(READY)  ## every unit test and doctest, then the notebooks against their recorded outputs under two arithmetics
 	$(RUN) -m tools.run_tests
@@ -97,7 +97,7 @@ notebooks: $(READY)  ## execute the chapters and write the .ipynb beside each (C
 	$(RUN) -m tools.sync_notebooks $(CHAPTERS)
 
 ledger: $(READY)  ## judge every claim of the paper anew and write the ledger's page
-	$(RUN) -m book.ledger --write book
+	$(RUN) -m book.claims --write book
 
 constraints: $(READY)  ## resolve the pinned versions anew
 	bash tools/update_constraints.sh $(VENV)/bin/uv

@@ -5,7 +5,7 @@ import math
 import torch
 
 from attnbias import Dataset
-from book.ledger.joint.instances import from_gram
+from book.claims.joint.instances import from_gram
 
 
 def orthogonal() -> Dataset:

@@ -36,7 +36,7 @@ BUILD = ROOT / "_build"
 LONGEST = 12  # chapters that a build names with their time
 EXECUTED = [BUILD / ".jupyter_cache", BUILD / "jupyter_execute"]
 USED = (
-    *("attnbias/**/*", "benchmarks/**/*", "requirements/*.txt", "book/*.py", "book/ledger/**/*"),
+    *("attnbias/**/*", "benchmarks/**/*", "requirements/*.txt", "book/*.py", "book/claims/**/*"),
     *("book/plots/**/*", "book/results/**/*", "book/studies/**/*", "book/widgets/**/*"),
 )
 

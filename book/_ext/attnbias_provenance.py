@@ -113,7 +113,7 @@ def read_badge(text: str, entries: dict[str, Words]) -> tuple[str, str]:
 def claim_keys() -> list[str]:
     """The keys of the ledger's claims on the paper whose provenance is a."""
     sys.path.insert(0, str(BOOK.parent))  # the ledger is the book's, and in no package
-    from book.ledger import SECTIONS
+    from book.claims import SECTIONS
 
     return [
         claim.key for claims in SECTIONS.values() for claim in claims if claim.provenance == "a"

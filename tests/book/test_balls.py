@@ -6,7 +6,7 @@ import torch
 from attnbias import make_example1, make_separation_pair, solve_w_svm, train
 from attnbias.geometry.exact import Balls
 from attnbias.rules import NGD
-from book.ledger.balls import gradient_bounds
+from book.claims.balls import gradient_bounds
 
 pytest.importorskip("flint")
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from attnbias import NGD, Check, make_separation_pair, train
-from book import ledger
-from book.ledger import (
+from book import claims as ledger
+from book.claims import (
     ANSWERS,
     SECTIONS,
     Evidence,
@@ -22,12 +22,12 @@ from book.ledger import (
     refute,
     render,
 )
-from book.ledger.__main__ import main
-from book.ledger.claim import POSITIVE
-from book.ledger.key import KEY, used
-from book.ledger.places import cells, section_of
-from book.ledger.seeds import SEEDS
-from book.ledger.tamper import series, stalls
+from book.claims.__main__ import main
+from book.claims.claim import POSITIVE
+from book.claims.key import KEY, used
+from book.claims.places import cells, section_of
+from book.claims.seeds import SEEDS
+from book.claims.tamper import series, stalls
 from tools.files import ROOT
 
 BOOK = ROOT / "book"
@@ -127,7 +127,7 @@ def test_a_function_gives_its_claim_and_one_that_nothing_refutes_is_an_identity(
 
 
 def test_the_ledger_finds_every_module_of_claims():
-    folder = BOOK / "ledger"
+    folder = BOOK / "claims"
     found = {path for path in folder.glob("*/*.py") if "claim = Section(" in path.read_text()}
     modules = {importlib.import_module(claim.find.__module__).__file__ for claim in CLAIMS}
     assert found and {str(path) for path in found} == modules

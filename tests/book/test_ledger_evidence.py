@@ -13,9 +13,9 @@ from attnbias import (
 )
 from attnbias.theorems.run import TraceView
 from attnbias.theorems.w.gap_sets import GapView, needed_eps
-from book.ledger.evidence import of_rule
-from book.ledger.paper.instances import COUNT, edge_instance, instances, slack_pair, uneven_start
-from book.ledger.paper.polyak import FLAT
+from book.claims.evidence import of_rule
+from book.claims.paper.instances import COUNT, edge_instance, instances, slack_pair, uneven_start
+from book.claims.paper.polyak import FLAT
 
 
 @pytest.mark.parametrize("made", instances(), ids=lambda made: made.data.name)

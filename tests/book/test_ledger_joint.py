@@ -7,12 +7,12 @@ import torch
 from attnbias import NGD, experiments, make_dm, solve_u_svm, train
 from attnbias.model import empirical_risk
 from attnbias.theorems import check_condition2
-from book.ledger.beyond.joint import loud_tokens
-from book.ledger.joint.figure3 import SHORT, until
-from book.ledger.joint.instances import eq10_runs, limit_problems, moving_problems
-from book.ledger.joint.scope import alike_tokens
-from book.ledger.joint.setup import hessian_norms, level_direction
-from book.ledger.tamper import bent, bent_by_log, stops
+from book.claims.beyond.joint import loud_tokens
+from book.claims.joint.figure3 import SHORT, until
+from book.claims.joint.instances import eq10_runs, limit_problems, moving_problems
+from book.claims.joint.scope import alike_tokens
+from book.claims.joint.setup import hessian_norms, level_direction
+from book.claims.tamper import bent, bent_by_log, stops
 
 EQ10 = NGD(0.1, decay=(2 / 3, 1))
 

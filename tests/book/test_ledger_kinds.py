@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from attnbias import NGD, experiments, make_separation_pair, train
-from book.ledger import SECTIONS, Evidence, Kept, Refutation, refute
-from book.ledger.claim import POSITIVE
-from book.ledger.kinds import Partly, at_record, drop_and_stall, every, window
-from book.ledger.order import no_slower
-from book.ledger.scope import BOUND, COUNT, END, EXISTS, SCOPE
-from book.ledger.tamper import bent_by_log, each, experiment, series
+from book.claims import SECTIONS, Evidence, Kept, Refutation, refute
+from book.claims.claim import POSITIVE
+from book.claims.kinds import Partly, at_record, drop_and_stall, every, window
+from book.claims.order import no_slower
+from book.claims.scope import BOUND, COUNT, END, EXISTS, SCOPE
+from book.claims.tamper import bent_by_log, each, experiment, series
 
 # Several runs: a claim may be on those of two sequences or more, or on those that lock, and what a
 # refutation says of a run with short steps may be within the claim's room.

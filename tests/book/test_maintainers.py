@@ -11,7 +11,7 @@ import test_book
 from attnbias import _records, errors, experiments
 from attnbias._provenance import VERSION
 from attnbias.sweeps.parquet import read_table
-from book.ledger import Evidence, find_all, refute
+from book.claims import Evidence, find_all, refute
 from tools import sync_notebooks
 from tools.chapters import ROOT, is_notebook
 from tools.first_cell import version

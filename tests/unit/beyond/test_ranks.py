@@ -27,8 +27,8 @@ from attnbias.beyond.ranks.plots import plot_left_over, plot_ranks
 from attnbias.errors import FileFormatError, InfeasibleError, MissingDecoderError
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
-from book.ledger import Evidence
-from book.ledger.beyond.ranks import claim
+from book.claims import Evidence
+from book.claims.beyond.ranks import claim
 from tools.files import ROOT
 
 RESULTS = ROOT / "book" / "results"

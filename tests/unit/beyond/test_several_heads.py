@@ -41,7 +41,7 @@ from attnbias.errors import (
     TiedTokensError,
 )
 from attnbias.nets import head_from_qk, load_model, random_head, record_heads
-from book.ledger.beyond.heads import two_heads
+from book.claims.beyond.heads import two_heads
 from book.texts import load_bundled_head
 
 PAIR = make_separation_pair()

@@ -16,7 +16,7 @@ from attnbias.data import make_dm
 from attnbias.theorems import check_lemma6, check_lemma9
 from attnbias.theorems.joint.conditions import check_condition1, check_condition2, dm_threshold
 from attnbias.theorems.joint.constants import first_step, joint_constants, power_sum
-from book.ledger.joint.instances import at_the_limit, from_gram
+from book.claims.joint.instances import at_the_limit, from_gram
 
 
 def failing(table) -> list[str]:

@@ -26,7 +26,7 @@ from attnbias.theorems.joint.run import JointView
 from attnbias.theorems.joint.theorem2 import check_loss_without_decay, check_theorem2
 from attnbias.theorems.joint.theorem3 import check_theorem3
 from attnbias.theorems.joint.theorem4 import check_decoder_direction, check_sharper_theorem4
-from book.ledger.joint.instances import at_the_limit
+from book.claims.joint.instances import at_the_limit
 
 CONDITIONED = [
     check_lemma11,

@@ -1,4 +1,4 @@
-"""`python -m book.ledger --write book`: judge every claim by runs, in about a minute."""
+"""`python -m book.claims --write book`: judge every claim by runs, in about a minute."""
 
 import argparse
 import sys
@@ -9,7 +9,7 @@ from . import ANSWERS, SECTIONS, Evidence, find_all, made_now, verdicts, write
 
 def main(argv=None) -> None:
     """Print the verdicts; with `--write FOLDER` put page and data there."""
-    parser = argparse.ArgumentParser(prog="python -m book.ledger", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m book.claims", description=__doc__)
     parser.add_argument(
         "--write",
         type=Path,

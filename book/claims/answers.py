@@ -36,7 +36,7 @@ class Answer:
 
     Examples
     --------
-    >>> from book.ledger import ANSWERS
+    >>> from book.claims import ANSWERS
     >>> ANSWERS[0].question, ANSWERS[0].strength
     ('Is Assumption 2 needed: may the scores of other tokens differ?', 'proved in part')
     """

@@ -84,7 +84,7 @@ class Evidence:
 
     Examples
     --------
-    >>> from book.ledger import Evidence
+    >>> from book.claims import Evidence
     >>> evidence = Evidence()
     >>> evidence.pair.n, evidence.pair is evidence.pair
     (1, True)

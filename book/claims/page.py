@@ -216,7 +216,7 @@ def made_now() -> dict:
     >>> sorted(made_now())
     ['command', 'commit', 'date', 'device', 'versions']
     """
-    found = provenance("cpu") | {"command": "python -m book.ledger --write book"}
+    found = provenance("cpu") | {"command": "python -m book.claims --write book"}
     return {key: _words(value) for key, value in found.items()}
 
 

@@ -33,7 +33,7 @@ class Tampered:
 
     Examples
     --------
-    >>> from book.ledger import Evidence
+    >>> from book.claims import Evidence
     >>> Tampered(Evidence(), {"abs": lambda length: 2 * length}).run(abs, -3)
     6
     """
@@ -73,7 +73,7 @@ def refute(claim: Claim, evidence, refutation: Refutation, partly: Partly | None
     Examples
     --------
     >>> from attnbias import Check
-    >>> from book.ledger import Evidence, judge
+    >>> from book.claims import Evidence, judge
     >>> longer = Refutation("lengths are doubled", {"abs": lambda length: 2 * length})
     >>> claim = Claim("a", "At most 3.", "ours", "chap-tokens", "c",
     ...               lambda e: judge([Check("length", e.run(abs, -3), 3)]), "", (longer,))

@@ -91,7 +91,7 @@ class Claim:
 
     Examples
     --------
-    >>> from book.ledger import SECTIONS
+    >>> from book.claims import SECTIONS
     >>> claim = SECTIONS["The setting"][0]
     >>> claim.chapter, claim.provenance
     ('chap-attention-layer', 'a')
