@@ -8,7 +8,7 @@ import time
 
 import torch
 
-from attnbias.nets.optim import SNGD, SPS
+from attnbias.optim import SNGD, SPS
 
 # ours over another's, and the target
 TARGETS = {

@@ -16,7 +16,7 @@ import torch
 
 from attnbias.nets.data.minilm import CLS, FILE, HEADS
 from attnbias.nets.data.text import load_nli, load_toxic
-from attnbias.nets.recorder import record_heads
+from attnbias.nets.heads.record import record_heads
 from attnbias.nets.text import load_encoder, load_tokenizer
 from scripts.make_samples import pack, report
 

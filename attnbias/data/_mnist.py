@@ -15,7 +15,7 @@ import numpy as np
 
 from .._records import unpacked_limit
 from ..errors import FileFormatError, MissingFileError
-from ._source import as_source, bundled_arrays, damaged, hub_images, reading, require_sha256
+from ._source import as_source, bundled_arrays, damaged, hub_images, require_sha256, translated
 
 HUB, SAMPLE = ("ylecun/mnist", "image"), "mnist01.npz"
 # sha256 of the sorted images of digit 0, then of digit 1: the same for every complete
@@ -131,7 +131,7 @@ def read_idx(folder: Path, name: str, rank: int) -> np.ndarray:
             got=f"no {name}",
             remedy="get the full set again, or use source='bundled'",
         )
-    with reading(path, "an IDX file, plain or gzipped", AGAIN):
+    with translated(path, "an IDX file, plain or gzipped", AGAIN):
         size = path.stat().st_size
         limit = unpacked_limit(size)
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:

@@ -180,7 +180,7 @@ def hub_images(repository: str, column: str, split: str) -> tuple[np.ndarray, np
     """
     table = huggingface(repository, split)
     need("PIL")  # with which the package datasets decodes them
-    with reading(repository, f"images in {column!r} and integers in 'label'"):
+    with translated(repository, f"images in {column!r} and integers in 'label'"):
         images = np.stack([np.asarray(picture, np.uint8) for picture in table[column]])
         return images, np.asarray(table["label"], np.int64)
 
@@ -193,7 +193,7 @@ def damaged(
 
 
 @contextlib.contextmanager
-def reading(what, expected: str, *remedy: str) -> Iterator[None]:
+def translated(what, expected: str, *remedy: str) -> Iterator[None]:
     """Whatever goes wrong with the content of a file or a table, by its name."""
     try:
         yield

@@ -1,14 +1,20 @@
 """Real networks: optimizers, models, and one loop that trains them."""
 
 from .data.examples import ImageExamples, TextExamples
-from .heads import Head
+from .heads import (
+    Head,
+    HeadProbe,
+    Heads,
+    HeadTrace,
+    head_from_qk,
+    head_from_weights,
+    random_head,
+    record_heads,
+)
 from .log import TrainingLog
-from .loop import fit
-from .made_heads import head_from_qk, head_from_weights, random_head
 from .optim import SNGD, SPS
-from .probe import HeadProbe, HeadTrace
-from .recorder import Heads, record_heads
 from .text import TextClassifier, load_classifier, load_encoder, load_model, load_tokenizer
+from .training import fit
 from .vit import ViTSmall, vit_small_cifar10, vit_small_mnist
 
 __all__ = [

@@ -49,7 +49,7 @@ def _require_bert(config: Path) -> None:
 
 
 @contextlib.contextmanager
-def reading(name: str, transformers):
+def quiet(name: str, transformers):
     """Keep `transformers` quiet while it reads, and name what may go wrong."""
     log, bars = transformers.logging, transformers.logging.is_progress_bar_enabled()
     level = log.get_verbosity()

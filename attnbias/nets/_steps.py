@@ -12,7 +12,7 @@ import torch
 from torch.optim import Optimizer
 
 from .._validate import require_choice, require_number, short
-from ..data._source import reading
+from ..data._source import translated
 from ..errors import AttnBiasError, DtypeError, NonFiniteError, RangeError
 from ..rules import INFINITE
 
@@ -271,7 +271,7 @@ class Steps(Optimizer):
         """
         name = type(self).__name__
         remedy = f"load it into an optimizer made like the one that saved it, here {name}"
-        with reading("state_dict", f"what {name} gave for the same parameters", remedy):
+        with translated("state_dict", f"what {name} gave for the same parameters", remedy):
             self._require_shared(*map(self._checked, state_dict["param_groups"]))
             for group in state_dict["param_groups"]:
                 for each in self._handed_on:

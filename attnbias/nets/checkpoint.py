@@ -12,7 +12,7 @@ import torch
 from .._marks import differing, digest, in_words, kind, projections
 from .._records import read_npz, write_npz
 from .._validate import short
-from ..data._source import damaged, reading
+from ..data._source import damaged, translated
 
 KIND = "checkpoint"
 
@@ -162,7 +162,9 @@ def load_checkpoint(path, model, optimizer, settings: dict) -> tuple[int, dict]:
     arrays, header = read_npz(path, kind=KIND)
     rounding = max(torch.finfo(p.dtype).eps for p in model.parameters())
     _require_same(path, header.get("settings", {}), settings, rounding**0.75)
-    with reading(path, "a checkpoint of this model and this optimizer", "delete it to start again"):
+    with translated(
+        path, "a checkpoint of this model and this optimizer", "delete it to start again"
+    ):
         parts = {"model": {}, "probe": {}, "state": dict(header["scalars"])}
         for key, array in arrays.items():
             part, name = key.split("/", 1)

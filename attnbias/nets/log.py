@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._validate import require_choice, require_int
-from ..data._source import reading
+from ..data._source import translated
 
 CURVES = (
     "train_loss",
@@ -91,7 +91,7 @@ class TrainingLog:
         ------
         FileFormatError
         """
-        with reading("training log", "step, curves, norms and meta of one run", "run it again"):
+        with translated("training log", "step, curves, norms and meta of one run", "run it again"):
             step = np.array(stored["step"], dtype=int)
             curves, norms = (
                 {name: np.array(values, dtype=float) for name, values in stored[key].items()}

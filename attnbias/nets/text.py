@@ -32,7 +32,7 @@ from ._bert_files import (
     WEIGHTS,
     WORDS,
     name_or_folder,
-    reading,
+    quiet,
     require_complete,
     require_tokenizer_files,
 )
@@ -239,7 +239,7 @@ def load_encoder(
         dtype=torch.float32,
         revision=None if local else HUB_REVISION,
     )
-    with torch.random.fork_rng(devices=[]), reading(name, transformers):
+    with torch.random.fork_rng(devices=[]), quiet(name, transformers):
         encoder, report = transformers.BertModel.from_pretrained(
             name, output_loading_info=True, **options, **rates
         )
@@ -274,7 +274,7 @@ def load_tokenizer(source: PathLike = "huggingface") -> Any:
         words = {word: number for number, word in enumerate(vocabulary())}
         return transformers.BertTokenizer(words, do_lower_case=True, model_max_length=512)
     name, local = name_or_folder(source, (CONFIG, WORDS))
-    with reading(name, transformers):
+    with quiet(name, transformers):
         return transformers.AutoTokenizer.from_pretrained(
             name,
             local_files_only=local,
@@ -331,7 +331,7 @@ def load_model(source: PathLike = "huggingface") -> tuple[Any, Any]:
                 name, expected="the package gguf", got="none", remedy="run pip install gguf"
             )
         name, options["gguf_file"], weights = str(path.parent), path.name, {}
-    with torch.random.fork_rng(devices=[]), reading(name, transformers):
+    with torch.random.fork_rng(devices=[]), quiet(name, transformers):
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, **options)
         model = transformers.AutoModel.from_pretrained(
             name, dtype=torch.float32, **weights, **options

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .._validate import require_choices, require_type
-from ..nets.probe import HeadTrace
+from ..nets import HeadTrace
 from .axes import panel_axes, shared_legend
 from .theme import COLOURS, INK, styled
 

@@ -26,8 +26,8 @@ from attnbias.dynamics.problem import Problem
 from attnbias.losses import EXPONENTIAL
 from attnbias.nets.data.examples import ImageExamples
 from attnbias.nets.data.images import load_mnist
-from attnbias.nets.optim import SNGD, SPS
 from attnbias.nets.vit import vit_small_mnist
+from attnbias.optim import SNGD, SPS
 
 from .. import batched
 from ..record import Row

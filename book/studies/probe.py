@@ -31,7 +31,7 @@ from attnbias.nets import (
 )
 from attnbias.nets.data.images import load_mnist
 from attnbias.nets.data.text import load_toxic
-from attnbias.nets.probe.head_trace import SERIES
+from attnbias.nets.heads.head_trace import SERIES
 
 RECORD = Path(__file__).parents[1] / "results/probe.npz"
 KIND = "head study"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attnbias.nets import HeadTrace
-from attnbias.nets.probe.head_trace import SERIES
+from attnbias.nets.heads.head_trace import SERIES
 from book.studies import probe as study
 
 STEP = np.arange(0, 101, 10)

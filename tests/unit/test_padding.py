@@ -16,7 +16,7 @@ from attnbias import (
 )
 from attnbias.model import attention_logits, attention_map, predict
 from attnbias.nets import head_from_qk, head_from_weights
-from attnbias.nets.recording.states import gathered
+from attnbias.nets.heads.stream import gathered
 
 DOUBLE = torch.float64
 GENERATOR = torch.Generator().manual_seed(0)

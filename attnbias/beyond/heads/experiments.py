@@ -22,7 +22,7 @@ from ...checks import CheckTable
 from ...errors import DtypeError, FileFormatError, MissingFileError, RangeError
 from ...nets import Head, load_model, random_head, record_heads
 from ...nets.data.text import load_nli
-from ...nets.head_table import describe
+from ...nets.heads.table import describe
 from ...theorems.statements import Statement
 from ..common.arguments import seeded
 from .result import HeadResult

@@ -10,7 +10,7 @@ import numpy as np
 from ..._validate import require_choice, require_flag
 from ...checks import CheckTable
 from ...experiments.result import JsonResult
-from ...nets.head_table import head_table
+from ...nets.heads.table import head_table
 from ..common.arguments import Typed
 
 if TYPE_CHECKING:

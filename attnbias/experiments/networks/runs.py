@@ -19,11 +19,11 @@ from ..._marks import digest
 from ..._provenance import provenance
 from ..._validate import require_choices, require_flag, require_int, require_number, require_type
 from ...errors import DivergedError, NonFiniteError, RangeError
-from ...nets._examples import known_by
+from ...nets.batches import known_by
 from ...nets.checkpoint import identity_of_model
 from ...nets.log import TrainingLog
-from ...nets.loop import fit
-from ...nets.optim import SNGD, SPS
+from ...nets.training import fit
+from ...optim import SNGD, SPS
 from ..runs import exact_word, seed_list
 from .claims import CLIPPED, HALF, judged
 from .desk import Desk, desk_at

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._validate import require_choice, require_shape
 from ...data import _mnist
-from ...data._source import as_source, bundled_arrays, damaged, hub_images, reading
+from ...data._source import as_source, bundled_arrays, damaged, hub_images, translated
 from ._arrays import require_array, require_labels
 
 SPLITS = ("train", "test")
@@ -178,7 +178,7 @@ def _require_whole(what: str, split: str, labels: np.ndarray, counts: tuple[int,
 def _read_cifar10(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     """Of each image one byte for the label, then 32 x 32 pixels of red, of green and of blue."""
     batches = [f"data_batch_{i}" for i in range(1, 6)] if split == "train" else ["test_batch"]
-    with reading(folder, "the binary version of CIFAR-10"):
+    with translated(folder, "the binary version of CIFAR-10"):
         blobs = [(folder / f"{name}.bin").read_bytes() for name in batches]
         rows = np.frombuffer(b"".join(blobs), np.uint8).reshape(-1, 1 + 3 * 32 * 32)
         images = rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ..._validate import require_choice
-from ...data._source import as_source, bundled, huggingface, reading
+from ...data._source import as_source, bundled, huggingface, translated
 from ...errors import DtypeError
 from ._arrays import require_labels
 
@@ -169,7 +169,7 @@ def _load(folder: str, classes: tuple[str, ...], split, source) -> TextSet:
     name, what, expected, read = READERS[folder, place == "huggingface"]
     if place == "bundled":
         what, read = f"{folder}.json.gz", _sample
-    with reading(what or place, expected):
+    with translated(what or place, expected):
         *texts, labels = zip(*read(what or place, split), strict=True)
         first, second = [*texts, None][:2]
         labels = np.array(labels, np.int64)

@@ -12,8 +12,8 @@ from torch import nn
 from attnbias import cli
 from attnbias.errors import DtypeError, MissingFileError, PaddingWarning, RangeError
 from attnbias.nets import HeadProbe, load_model, load_tokenizer, record_heads
-from attnbias.nets.recording.agreement import agrees
-from attnbias.nets.recording.tape import Call, roles_of
+from attnbias.nets.heads.agreement import agrees
+from attnbias.nets.heads.calls import Call, roles_of
 
 transformers = pytest.importorskip("transformers")
 SIZES = dict(

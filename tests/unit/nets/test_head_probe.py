@@ -8,7 +8,7 @@ from torch import nn
 
 from attnbias.errors import ChecksumError, DtypeError, FileFormatError, RangeError
 from attnbias.nets import HeadProbe, HeadTrace, ViTSmall, fit, record_heads
-from attnbias.nets.probe.head_trace import SERIES
+from attnbias.nets.heads.head_trace import SERIES
 
 IMAGES = torch.rand(24, 1, 8, 8, generator=torch.Generator().manual_seed(0))
 

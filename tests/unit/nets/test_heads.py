@@ -17,9 +17,9 @@ from attnbias.errors import (
     TiedTokensError,
 )
 from attnbias.geometry.tokens import gap_rows
-from attnbias.nets import recorder
-from attnbias.nets.head_margin import compare
-from attnbias.nets.recorder import record_heads
+from attnbias.nets.heads import record
+from attnbias.nets.heads.margin import compare
+from attnbias.nets.heads.record import record_heads
 
 pytest.importorskip("transformers")
 from attnbias.nets.text import load_encoder, load_tokenizer  # noqa: E402
@@ -110,7 +110,7 @@ def test_the_query_comes_first_and_the_others_keep_their_order(encoder, tokenize
 
 
 def test_padding_and_chunks_change_nothing(encoder, tokenizer, head, monkeypatch):
-    monkeypatch.setattr(recorder, "CHUNK", 3)
+    monkeypatch.setattr(record, "CHUNK", 3)
     parts = attention_head(encoder, tokenizer, SENTENCES, 1, 1)
     for i, sentence in enumerate(SENTENCES):
         alone = attention_head(encoder, tokenizer, [sentence], 1, 1)

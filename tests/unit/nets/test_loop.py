@@ -115,7 +115,9 @@ class TestResume:
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(Points, "batch", interrupted)
-            patch.setattr("attnbias.nets.loop.SAVE_SECONDS", seconds)  # also between two records
+            patch.setattr(
+                "attnbias.nets.training.SAVE_SECONDS", seconds
+            )  # also between two records
             training(name, checkpoint=state)
         with np.load(state) as stored:
             assert json.loads(stored["attnbias_json"].tobytes())["step"] == saved

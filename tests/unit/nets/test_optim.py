@@ -20,7 +20,7 @@ from attnbias.errors import (
 )
 from attnbias.model import empirical_risk
 from attnbias.nets._steps import grad_norm
-from attnbias.nets.optim import SNGD, SPS
+from attnbias.optim import SNGD, SPS
 
 # A few float64 operations; the step size passes through logarithms of numbers up to 1e3.
 CLOSED_FORM = 1e-13

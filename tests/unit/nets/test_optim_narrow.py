@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attnbias.errors import NonFiniteError
-from attnbias.nets.optim import SNGD, SPS
+from attnbias.optim import SNGD, SPS
 
 BYTES = [torch.float8_e4m3fn, torch.float8_e5m2]
 NARROW = [torch.float16, torch.bfloat16, *BYTES]

@@ -7,7 +7,7 @@ import torch.distributed as dist
 import torch.multiprocessing as multiprocessing
 
 from attnbias.errors import NonFiniteError
-from attnbias.nets.optim import SNGD, SPS
+from attnbias.optim import SNGD, SPS
 
 # float64; the processes add up halves of a batch in another order.
 WHOLE_BATCH = 1e-10

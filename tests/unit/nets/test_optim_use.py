@@ -17,7 +17,7 @@ from torch.distributed.checkpoint.state_dict import (
 )
 
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
-from attnbias.nets.optim import SNGD, SPS
+from attnbias.optim import SNGD, SPS
 
 # A few operations in float64, among them a logarithm and its inverse.
 CLOSED_FORM = 1e-12

@@ -10,8 +10,9 @@ from torch import nn
 
 from attnbias import diagnose, optimal_tokens, token_scores
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
-from attnbias.nets import head_from_qk, head_from_weights, random_head, record_heads, recorder
-from attnbias.nets.recording.states import _turn
+from attnbias.nets import head_from_qk, head_from_weights, random_head, record_heads
+from attnbias.nets.heads import record
+from attnbias.nets.heads.stream import _turn
 
 FLOAT32 = 2e-6  # probabilities of logits of size 10, computed in float32 by other routines
 SIZES = dict(
@@ -240,7 +241,7 @@ def test_padding_on_the_left_and_passes_in_parts_change_nothing(monkeypatch):
     model, inputs = tiny("Bert"), inputs_for("Bert")
     inputs = {key: value.roll(-2, 0) for key, value in inputs.items()}  # the shortest comes last
     whole = record_heads(model, inputs, query="all")
-    monkeypatch.setattr(recorder, "CHUNK", 2)
+    monkeypatch.setattr(record, "CHUNK", 2)
     parts = record_heads(model, inputs, query="all")
     assert parts.queries == whole.queries
     for one, two in zip(whole, parts, strict=True):

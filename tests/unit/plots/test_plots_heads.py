@@ -6,7 +6,7 @@ from drawn import require_legible
 
 from attnbias.errors import DtypeError, RangeError
 from attnbias.nets import HeadTrace
-from attnbias.nets.probe.head_trace import SERIES
+from attnbias.nets.heads.head_trace import SERIES
 from attnbias.plots import plot_heads
 
 STEP = np.arange(0, 50, 10)

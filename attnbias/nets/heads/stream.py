@@ -21,8 +21,8 @@ from ..._sequences import as_lengths, without_padding
 from ..._validate import require_int, require_number
 from ...errors import RangeError, ShapeError
 from .agreement import agrees, differs
+from .calls import Call
 from .maps import maps_of
-from .tape import Call
 
 FLOAT32 = 3.5e-4  # the root of its eps: models turn keys and queries in float32 at best
 MOST = 4096  # tokens whose Gram matrix is decomposed: a minute, and 130 MB

@@ -7,8 +7,8 @@ import math
 
 import torch
 
-from .._sequences import as_lengths, without_padding
-from .._validate import (
+from ..._sequences import as_lengths, without_padding
+from ..._validate import (
     TensorLike,
     as_float_tensor,
     as_floats,
@@ -16,8 +16,8 @@ from .._validate import (
     require_shape,
     require_type,
 )
-from .heads import KEYS, STREAM, Head
-from .recording.states import asked, gathered, scaled
+from .head import KEYS, STREAM, Head
+from .stream import asked, gathered, scaled
 
 
 def head_from_weights(

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import torch
 
-from .._validate import as_floats
-from ..data import Dataset
-from ..errors import RangeError
-from ..geometry.svm import SVMSolution, solve_w_svm
-from ..geometry.tokens import GapRows, gap_rows
+from ..._validate import as_floats
+from ...data import Dataset
+from ...errors import RangeError
+from ...geometry.svm import SVMSolution, solve_w_svm
+from ...geometry.tokens import GapRows, gap_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def compare(W, data: Dataset, opt=None) -> Comparison:
     --------
     >>> import torch
     >>> from attnbias import make_separation_pair
-    >>> from attnbias.nets.head_margin import compare
+    >>> from attnbias.nets.heads.margin import compare
     >>> compare(torch.tensor([[3.0, 0.0], [0.0, 4.0]]), make_separation_pair())
     Comparison(cosine 0.600, 1.000 in the span of dimension 1, margin 1 of 1)
     """

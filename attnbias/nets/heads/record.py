@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import torch
 from torch import nn
 
-from .._threads import one_thread
-from .._validate import require_choice, require_int, require_type
-from ..errors import AttnBiasError, DtypeError, RangeError
-from .head_table import describe, head_table
-from .heads import KEYS, STREAM, TURNED, Head
-from .recording.agreement import settled
-from .recording.called import body_of, require_read, with_positions
-from .recording.inputs import Inputs, in_parts, placed, prepared, require_real, tokens_of, too_long
-from .recording.multihead import hooks_of
-from .recording.states import at_queries, gathered, joined, packed
-from .recording.tape import Call, Tape, recording, refuse
+from ..._threads import one_thread
+from ..._validate import require_choice, require_int, require_type
+from ...errors import AttnBiasError, DtypeError, RangeError
+from .agreement import settled
+from .body import body_of, require_read, with_positions
+from .calls import Call, Tape, recording, refuse
+from .head import KEYS, STREAM, TURNED, Head
+from .inputs import Inputs, in_parts, placed, prepared, require_real, tokens_of, too_long
+from .multihead import hooks_of
+from .stream import at_queries, gathered, joined, packed
+from .table import describe, head_table
 
 if TYPE_CHECKING:
     import pandas
@@ -262,7 +262,7 @@ class Heads(Sequence[Head]):
         Returns
         -------
         pandas.DataFrame
-            By layer and head, the columns that `attnbias.nets.head_table.describe` gives.
+            By layer and head, the columns that `attnbias.nets.heads.table.describe` gives.
 
         Raises
         ------

@@ -14,8 +14,8 @@ import torch
 from torch import nn
 
 from ...errors import AttnBiasError, PaddingWarning, RangeError
+from .calls import Tape
 from .inputs import Inputs, rows_of, takes_of
-from .tape import Tape
 
 Run = Callable[[nn.Module, Inputs], Tape]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._records import read_npz, write_npz
 from ..._validate import PathLike, require_choice
-from ...data._source import reading
+from ...data._source import translated
 
 if TYPE_CHECKING:
     import pandas
@@ -121,7 +121,7 @@ class HeadTrace:
         MissingFileError, FileAccessError, FileFormatError, ChecksumError
         """
         arrays, header = read_npz(path, kind=KIND)
-        with reading(path, "the arrays of a head trace", "save it again"):
+        with translated(path, "the arrays of a head trace", "save it again"):
             series = {name: arrays[f"series.{name}"] for name in SERIES}
             names = ("step", "layer", "head", "query")
             shape = (len(arrays["step"]), len(arrays["layer"]))

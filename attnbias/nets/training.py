@@ -27,7 +27,7 @@ from .._validate import (
     require_type,
 )
 from ..errors import DivergedError, NonFiniteError, RangeError
-from ._examples import (
+from .batches import (
     EVAL_BATCH,
     fixed_inputs,
     known_by,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from .heads import Head
+from .head import Head
 
 if TYPE_CHECKING:
     import pandas

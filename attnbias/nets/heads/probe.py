@@ -15,12 +15,12 @@ import torch
 from ..._marks import digest
 from ..._provenance import provenance
 from ..._validate import require_int, require_type
-from ...data._source import reading
+from ...data._source import translated
 from ...errors import InfeasibleError, RangeError, SolverError, TiedTokensError
-from ..heads import STREAM, Head
-from ..recorder import Wanted, record_heads
-from ..recording.inputs import as_inputs, require_any_tokenizer
+from .head import STREAM, Head
 from .head_trace import HeadTrace, alike
+from .inputs import as_inputs, require_any_tokenizer
+from .record import Wanted, record_heads
 
 MEASURED = ("entropy", "saturation", "margin", "cosine", "cosine_span", "norm")
 KEPT = ("step", "name", "values", "selected", "W", "W_mm", "asked")
@@ -168,7 +168,7 @@ class HeadProbe:
         FileFormatError
         """
         require_type("state", state, dict, "what state_dict gave", "take it from a checkpoint")
-        with reading("state", "what HeadProbe.state_dict gave", "start the run again"):
+        with translated("state", "what HeadProbe.state_dict gave", "start the run again"):
             if state and set(state) != set(KEPT):
                 raise ValueError("other entries")
             kept = {key: np.asarray(value) for key, value in state.items()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
-from .tape import Call, refuse
+from .calls import Call, refuse
 
 ROUNDINGS = 4  # of a logit in an eager attention: the product, its scale, its mask, the softmax
 # What a product of float32 is rounded to where a faster arithmetic is asked of torch.

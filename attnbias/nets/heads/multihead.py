@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from ..vit import LocalAttention
-from .tape import KEY, QUERY, VALUE, Call, Part, note, refuse
+from .calls import KEY, QUERY, VALUE, Call, Part, note, refuse
 
 NAMES = (
     "query",

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from .tape import KEY, QUERY, VALUE, Call, Part
+from .calls import KEY, QUERY, VALUE, Call, Part
 
 ALL = frozenset({QUERY, KEY, VALUE})
 

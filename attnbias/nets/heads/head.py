@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Literal
 import torch
 import torch.nn.functional as F
 
-from .._validate import TensorLike, as_floats, as_tensor, require_choice
-from ..data import Dataset
-from ..errors import RangeError, TiedTokensError
-from ..geometry.svm import solve_w_svm
-from .head_margin import Comparison, compare, decoder_of
+from ..._validate import TensorLike, as_floats, as_tensor, require_choice
+from ...data import Dataset
+from ...errors import RangeError, TiedTokensError
+from ...geometry.svm import solve_w_svm
+from .margin import Comparison, compare, decoder_of
 
 if TYPE_CHECKING:
     import pandas

@@ -1,1 +1,0 @@
-"""How the heads of a model are recorded: its inputs, its calls, and the maps behind these."""
