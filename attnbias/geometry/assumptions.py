@@ -68,12 +68,18 @@ def assumption1_table(constants: Constants, *, exact: bool) -> CheckTable:
     reason = "" if exact else "kappa from the extreme scores, as Assumption 2 fails"
     cosine = f"largest |cosine| {c.largest_cosine:.3g}"
     sides = (
-        ("near orthogonality: mu / b_o^2", overlap, 1 / 15, cosine),
-        ("weak coupling: n kappa (B/b_1)^2 mu / b_o^2", coupling, 4 / 3 * c.phi_low, reason),
+        ("near_orthogonality", "near orthogonality: mu / b_o^2", overlap, 1 / 15, cosine),
+        (
+            "weak_coupling",
+            "weak coupling: n kappa (B/b_1)^2 mu / b_o^2",
+            coupling,
+            4 / 3 * c.phi_low,
+            reason,
+        ),
     )
     return CheckTable(
-        Check(words, value, bound, source="Assumption 1, version A1", reason=remark)
-        for words, value, bound, remark in sides
+        Check(words, value, bound, source="Assumption 1, version A1", reason=remark, key=key)
+        for key, words, value, bound, remark in sides
     )
 
 
@@ -113,7 +119,8 @@ def check_assumption2(data: Dataset, u: TensorLike | None = None) -> CheckTable:
         relative = float((spread / (top - second)).max())
         reason = f"up to {relative:.3g} of the score gap; {unequal} of {data.n} sequences"
     words, largest = "largest spread of non-optimal scores in a sequence", float(spread.max())
-    check = Check(words, largest, 0.0, source="Assumption 2", provenance="a", reason=reason)
+    source = "Assumption 2"
+    check = Check(words, largest, 0.0, "<=", source, "a", reason=reason, key="spread")
     return CheckTable((check,))
 
 

@@ -223,14 +223,14 @@ def check_coherence(
 def coherence_table(c: Coherence) -> CheckTable:
     """C1, C2 and what stands beside them, from constants already at hand."""
     sides = [
-        ("longest token over the optimal one of its sequence", c.longest, 1.0, _EQUAL),
-        ("C1: 8 T eps_i Gamma_i / Delta_i", 8 * c.T * c.within, c.f, 0.0),
-        ("C2: 32 T (n - 1) kappa nu / w", 32 * c.T * c.coupling, c.f, 0.0),
+        ("norm", "longest token over the optimal one of its sequence", c.longest, 1.0, _EQUAL),
+        ("C1", "C1: 8 T eps_i Gamma_i / Delta_i", 8 * c.T * c.within, c.f, 0.0),
+        ("C2", "C2: 32 T (n - 1) kappa nu / w", 32 * c.T * c.coupling, c.f, 0.0),
     ]
     if c.start:
         words = "start: exp(e_0) - 1, against the least Delta_i / (2 Gamma_i)"
-        sides.append((words, math.expm1(min(c.start, 700.0)), 0.5 / c.spread, 0.0))
+        sides.append(("start", words, math.expm1(min(c.start, 700.0)), 0.5 / c.spread, 0.0))
     return CheckTable(
-        Check(words, value, bound, source="coherence beside score gaps", rounding=room)
-        for words, value, bound, room in sides
+        Check(words, value, bound, source="coherence beside score gaps", rounding=room, key=key)
+        for key, words, value, bound, room in sides
     )

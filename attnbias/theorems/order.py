@@ -29,6 +29,7 @@ def check_order(
     provenance: str = "c",
     tolerance: float = 0.25,
     rounding: ArrayLike = 0.0,
+    key: str = "order",
 ) -> Check:
     """Whether values keep pace with the order of growth or decay that is claimed for them.
 
@@ -56,6 +57,8 @@ def check_order(
         and leaves room for lower-order terms.
     rounding : (R,) array or float
         Absolute allowance for the rounding of the values.
+    key : str
+        As in a Check.
 
     Returns
     -------
@@ -91,7 +94,7 @@ def check_order(
     last = (step > end / DECADE) & (step > 0)
     before = (step > end / DECADE**2) & ~last & (step > 0)
     if not (last.any() and before.any()):
-        said = Statement(statement, source, sense, provenance)
+        said = Statement(key, statement, source, sense, provenance)
         return said.refused(TOO_SHORT.format(int(before.sum()), int(last.sum())))
     used = last | before
     scale = _rates(rate, step, used)
@@ -110,6 +113,7 @@ def check_order(
         rounding=allowance,
         source=source,
         provenance=provenance,
+        key=key,
     )
 
 

@@ -25,17 +25,19 @@ class Statement(NamedTuple):
 
     Attributes
     ----------
+    key : str
+        The name of its Check within a table.
     words : str
         What is compared with what.
-    source, sense, provenance, key : str
+    source, sense, provenance : str
         As in a Check.
     """
 
+    key: str
     words: str
     source: str
     sense: str = "<="
     provenance: str = "c"
-    key: str = ""
 
     def along(
         self, run, values, bounds, keep=None, *, empty="", rounding=0.0, trivial=None, **rest
@@ -114,9 +116,9 @@ class Statement(NamedTuple):
         )
 
 
-def at_least(words: str, source: str, key: str = "") -> Statement:
+def at_least(key: str, words: str, source: str) -> Statement:
     """A statement of sense ">="."""
-    return Statement(words, source, ">=", key=key)
+    return Statement(key, words, source, ">=")
 
 
 def refused(statements, reason: str) -> CheckTable:

@@ -17,12 +17,19 @@ from .geometry import ORTHOGONAL, layer_potential, pair_coordinates, pair_produc
 from .queries import LEVEL, query_margins, with_queries
 
 SOURCE = "two layers, ours"
-INVARIANT = Statement("change of |x_1|^2 delta^2 / 2 - F(w), over 1 + |x_1|^2 delta^2 / 2", SOURCE)
-LONGEST = Statement(
-    "log softmax of the longest token minus that of any other, in layer one", SOURCE, ">="
+INVARIANT = Statement(
+    "invariant", "change of |x_1|^2 delta^2 / 2 - F(w), over 1 + |x_1|^2 delta^2 / 2", SOURCE
 )
-MOVES = Statement("tokens that would raise the margin as queries", SOURCE, provenance="d")
-SELECTED = Statement("1 - cosine(W_2, W-SVM of the selected queries)", SOURCE, provenance="d")
+LONGEST = Statement(
+    "longest",
+    "log softmax of the longest token minus that of any other, in layer one",
+    SOURCE,
+    ">=",
+)
+MOVES = Statement("moves", "tokens that would raise the margin as queries", SOURCE, provenance="d")
+SELECTED = Statement(
+    "selected", "1 - cosine(W_2, W-SVM of the selected queries)", SOURCE, provenance="d"
+)
 
 
 def check_pair_invariant(data: Dataset, trace: Trace, drift: float = 0.02) -> CheckTable:

@@ -77,7 +77,7 @@ def check_heads(data: Dataset, decoders, trace: Trace) -> CheckTable:
 
 
 def _head_check(data, trace, h, opt, scores, low, high) -> Check:
-    statement = Statement(WORDS.format(h), "M1 for several heads, ours")
+    statement = Statement(f"rate_{h}", WORDS.format(h), "M1 for several heads, ours")
     best = scores.amax(dim=1)
     delta = best - scores.amin(dim=1)
     spread = (scores < best[:, None]).sum(dim=1) * delta - (best[:, None] - scores).sum(dim=1)

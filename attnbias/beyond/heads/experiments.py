@@ -252,7 +252,7 @@ def claims(rows, random) -> CheckTable:
         found, chance = (np.array([row[key] for row in part]) for part in (rows, random))
         bound = float(np.quantile(chance, NEAR))
         above = f"{float((found > bound).mean()):.0%} of the heads are above it"
-        statement = Statement(f"{words}: {start}", "", ">=", "d")
+        statement = Statement(key, f"{words}: {start}", "", ">=", "d")
         checks.append(statement.once(np.median(found), bound, reason=above))
     return CheckTable(checks)
 

@@ -10,15 +10,18 @@ from ...theorems.run import TraceView
 from ...theorems.statements import Statement, made_by, refused
 
 ABOVE = Statement(
-    "G + (e^G - 1) / (T - 1), against e^(Xi s_W) Xi^2 a^2 / 2", "growth by a common step"
+    "upper", "G + (e^G - 1) / (T - 1), against e^(Xi s_W) Xi^2 a^2 / 2", "growth by a common step"
 )
 BELOW = Statement(
+    "lower",
     "G + (e^G - 1) / (T - 1), against Xi^2 (1 - s^2 / r^2) (a^2 - s_u a) / 2",
     "growth by a common step",
     ">=",
 )
 COMMON = (ABOVE, BELOW)
-LENGTH = Statement("| |W_t| - eta sum_(s=2)^t s^-q |, relative", "growth by a step of its own")
+LENGTH = Statement(
+    "length", "| |W_t| - eta sum_(s=2)^t s^-q |, relative", "growth by a step of its own"
+)
 NOT_EVEN = "for make_orthogonal_two_norms with opt_norm > other_norm"
 
 

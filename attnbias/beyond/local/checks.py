@@ -14,9 +14,15 @@ from ...theorems.statements import Statement, made_by, refused
 
 INSIDE = {"low": 0, "high": 1, "open_low": True, "open_high": True}
 _SOURCE = "the score trap, ours"
-OPTIMAL = Statement("log of softmax at x_1 over that at x_2, against the last record", _SOURCE)
-MIDDLE = Statement("log of softmax at x_2 over that at x_3, against the last record", _SOURCE)
-RISES = Statement("log of softmax at x_1 over that at x_2, against the last record", _SOURCE, ">=")
+OPTIMAL = Statement(
+    "optimal", "log of softmax at x_1 over that at x_2, against the last record", _SOURCE
+)
+MIDDLE = Statement(
+    "middle", "log of softmax at x_2 over that at x_3, against the last record", _SOURCE
+)
+RISES = Statement(
+    "rises", "log of softmax at x_1 over that at x_2, against the last record", _SOURCE, ">="
+)
 
 
 def trap_threshold(score: float) -> float:

@@ -20,6 +20,7 @@ from ..common.geometry import selections, svm_if_any
 
 ACTIVE = 1e-7  # a margin of at most 1 + this is a neighbour's
 UNBEATEN = Statement(
+    "unbeaten",
     "neighbours that the selected tokens do not beat",
     "local optimality, Tarzanagh et al. (2023)",
     provenance="b",

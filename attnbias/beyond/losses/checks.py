@@ -17,10 +17,12 @@ from ...theorems.statements import Statement, table
 from .constants import slope_constants
 
 RATE = Statement(
+    "rate",
     "1 - cosine(W_t, W_mm), against M1's bound with the slopes of the loss in kappa",
     "M1 for any loss",
 )
 SPREAD = Statement(
+    "spread",
     "largest over smallest -l' score gap of two sequences in the run, against kappa of the loss",
     "M1 for any loss, step 1 of the proof",
 )

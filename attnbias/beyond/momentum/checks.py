@@ -11,14 +11,22 @@ from ...theorems.run import TraceView
 from ...theorems.sharper.fast_rate import degenerate_fault
 from ...theorems.statements import Checks, Statement, run_check
 
-BELOW = Statement("<W_t, unit W_mm>, against c_0 + Xi s_t / (2 B^2)", "momentum, ours", ">=")
-ABOVE = Statement("|W_t|, against |W_0| + s_t", "momentum, ours")
-PATH = Statement("|<W_t, unit z> - <W_0, unit z> - s_t|, against its rounding", "one row, ours")
-COSINE = Statement("|1 - cosine - its closed form|, against its rounding", "one row, ours")
-ACROSS_BELOW = Statement(
-    "|P_t|, against log(1 + eta' t / sqrt 5) - C", "the degenerate triple, ours", ">="
+BELOW = Statement(
+    "along_low", "<W_t, unit W_mm>, against c_0 + Xi s_t / (2 B^2)", "momentum, ours", ">="
 )
-ACROSS_ABOVE = Statement("|P_t|, against log(1 + eta' e^(eta' + C) t)", "the triple, ours")
+ABOVE = Statement("norm_high", "|W_t|, against |W_0| + s_t", "momentum, ours")
+PATH = Statement(
+    "path", "|<W_t, unit z> - <W_0, unit z> - s_t|, against its rounding", "one row, ours"
+)
+COSINE = Statement(
+    "cosine", "|1 - cosine - its closed form|, against its rounding", "one row, ours"
+)
+ACROSS_BELOW = Statement(
+    "across_low", "|P_t|, against log(1 + eta' t / sqrt 5) - C", "the degenerate triple, ours", ">="
+)
+ACROSS_ABOVE = Statement(
+    "across_high", "|P_t|, against log(1 + eta' e^(eta' + C) t)", "the triple, ours"
+)
 
 
 def path_scale(run: TraceView) -> np.ndarray:

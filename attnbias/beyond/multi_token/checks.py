@@ -21,6 +21,7 @@ from ..next_token.ties import soft_parts
 from .geometry import SeveralRows, finite_part
 
 STATEMENT = Statement(
+    "rate",
     "1 - cosine(W_t, several-token SVM), against the bound of split steps",
     "split steps under a nonlinear head, ours",
 )

@@ -14,6 +14,7 @@ from .data import NextTokenData, require_next_tokens
 from .geometry import PriorityRows
 
 STATEMENT = Statement(
+    "rate",
     "1 - cosine(W_t, graph SVM), against the bound of the log loss",
     "retrieval by the log loss, ours",
 )

@@ -16,7 +16,7 @@ from ...geometry.tokens import gap_rows
 from ...theorems.statements import Statement, refused
 
 MARGIN = Statement(
-    "margin Xi, against sqrt(least eigenvalue of K / N')", "independent rows, ours", ">="
+    "margin", "margin Xi, against sqrt(least eigenvalue of K / N')", "independent rows, ours", ">="
 )
 _DEPENDENT = 1e-10  # share of K's largest eigenvalue under which the least one counts as zero
 

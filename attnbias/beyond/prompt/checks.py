@@ -18,10 +18,12 @@ from ..losses.checks import same_loss
 from ..losses.constants import slope_range
 
 RISE = Statement(
+    "rise",
     "records at which a logit gap is smaller than before, where no two rows point apart",
     "rows that never point apart",
 )
 RATE = Statement(
+    "rate",
     "1 - cosine(W_t, W_mm), against (b^2 / (2 Xi^2)) (|P_0|^2 + (2 Lambda / Xi + sbar) S) / S^2",
     "M1 on rows",
 )

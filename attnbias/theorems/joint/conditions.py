@@ -22,11 +22,10 @@ COUPLING = 0.005  # iii) of Condition 2: n nu / b_-
 # Roundings of squared norms and of a product of a few floats, relative: an instance may stand
 # exactly on a limit, as a^2 = 9 b^2 does in the orthogonal family.
 EXACT = 1e-12
-_SOURCE = {1: "Condition 1", 2: "Condition 2"}
 NOT_DRAWN = "the tokens were not drawn from (DM) by make_dm"
-_LARGER = at_least("ii) optimal tokens are larger: alpha", "Condition 1")
-_FEATURES = at_least("iii) features d", "Condition 1")
-_STEP = Statement("iv) step size eta", "Condition 1")
+_LARGER = at_least("alpha", "ii) optimal tokens are larger: alpha", "Condition 1")
+_FEATURES = at_least("dimension", "iii) features d", "Condition 1")
+_STEP = Statement("step_size", "iv) step size eta", "Condition 1")
 
 
 def check_condition1(
@@ -84,7 +83,7 @@ def check_condition1(
     True
     """
     require_dataset(data)
-    zero = _zero_start(data, u0, W0, 1)
+    zero = _zero_start(data, u0, W0, "Condition 1")
     p = NGD(step_size, decay=decay).decay[0]
     if not made_by(data, "make_dm", "d", "alpha", "sigma"):
         return CheckTable((zero, *refused((_LARGER, _FEATURES, _STEP), NOT_DRAWN)))
@@ -96,6 +95,16 @@ def check_condition1(
     features = _FEATURES.once(d, needed, reason=reason)
     step = _STEP.once(step_size, limit, rounding=EXACT * limit)
     return CheckTable((zero, _LARGER.once(alpha, ALPHA), features, step))
+
+
+_OPT_NORMS = at_least(
+    "opt_norms", "ii) least over largest squared norm of optimal tokens", "Condition 2"
+)
+_OTHER_NORMS = at_least("other_norms", "ii) the same of the others", "Condition 2")
+_RATIO = at_least("ratio", "ii) optimal tokens are larger: a / b_+", "Condition 2")
+_COUPLING = Statement("coupling", "iii) weak coupling: n nu / b_-", "Condition 2")
+_STEP_SIZE = Statement("step_size", "iv) step size eta", "Condition 2")
+_DECAY = at_least("decay", "iv) decay q of W", "Condition 2")
 
 
 def check_condition2(
@@ -156,25 +165,25 @@ def check_condition2(
     least = _over(c.a_least, c.a)
     reason = f"at most {COUPLING:g}; here cosines may reach {COUPLING / c.n:.2g}"
     items = (
-        ("ii) least over largest squared norm of optimal tokens", least, 0.9, ">=", ""),
-        ("ii) the same of the others", _over(c.b_minus, c.b_plus), 0.9, ">=", ""),
-        ("ii) optimal tokens are larger: a / b_+", _over(c.a, c.b_plus), 9.0, ">=", ""),
-        ("iii) weak coupling: n nu / b_-", _over(c.n * c.nu, c.b_minus), COUPLING, "<=", reason),
-        ("iv) step size eta", float(step_size), limit, "<=", ""),
-        ("iv) decay q of W", float(q), 1.0, ">=", ""),
+        (_OPT_NORMS, least, 0.9, ""),
+        (_OTHER_NORMS, _over(c.b_minus, c.b_plus), 0.9, ""),
+        (_RATIO, _over(c.a, c.b_plus), 9.0, ""),
+        (_COUPLING, _over(c.n * c.nu, c.b_minus), COUPLING, reason),
+        (_STEP_SIZE, step_size, limit, ""),
+        (_DECAY, q, 1.0, ""),
     )
     checks = (
-        Check(*item, reason=why, rounding=EXACT * item[2], source="Condition 2")
-        for *item, why in items
+        each.once(value, bound, rounding=EXACT * bound, reason=why)
+        for each, value, bound, why in items
     )
-    return CheckTable((_zero_start(data, u0, W0, 2), *checks))
+    return CheckTable((_zero_start(data, u0, W0, "Condition 2"), *checks))
 
 
 _NORMS = Statement(
-    "largest |norm^2 / (sigma^2 d) - 1| of a token, with alpha sigma if optimal", "Lemma 9"
+    "norms", "largest |norm^2 / (sigma^2 d) - 1| of a token, with alpha sigma if optimal", "Lemma 9"
 )
 _PRODUCTS = Statement(
-    "largest |<x, x'>| of two tokens, against 2 alpha^2 sigma^2 sqrt(d l)", "Lemma 9"
+    "products", "largest |<x, x'>| of two tokens, against 2 alpha^2 sigma^2 sqrt(d l)", "Lemma 9"
 )
 
 
@@ -276,13 +285,13 @@ def dm_threshold(n: int, alpha: float, *, T: int = 2, delta: float = 0.1) -> int
     return math.ceil(log_term(n, T, delta) * max(1680.0, 1.8e5 * alpha**4 * n**2))
 
 
-def _zero_start(data: Dataset, u0, W0, number: int) -> Check:
+def _zero_start(data: Dataset, u0, W0, source: str) -> Check:
     """Of the largest |entry|, whose squares might underflow; zero where no start is given."""
     starts = [] if u0 is None else [initial_decoder(u0, data)]
     starts += [] if W0 is None else [initial_matrix(W0, data)]
     largest = max((float(start.abs().max()) for start in starts), default=0.0)
     words = "i) zero start: largest |entry| of u_0 and W_0"
-    return Check(words, largest, 0.0, source=_SOURCE[number], provenance="a")
+    return Statement("start", words, source, provenance="a").once(largest, 0.0)
 
 
 def _over(a: float, b: float) -> float:

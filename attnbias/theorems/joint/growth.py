@@ -11,23 +11,26 @@ from ..statements import Checks, Statement, at_least, run_check
 from .constants import GAP_RATIO, LOSS_RATIO
 from .run import JointView, joint_check
 
-_U_NORM = Statement("|u_t|, against U_t = eta sum_{s<=t} s^-p", "Lemma 10")
-_U_POWER = Statement("|u_t|, against eta t^(1-p) / (1-p)", "Lemma 10")
-_W_NORM = Statement("|W_t|, against eta sum_{2<=s<=t} s^-q", "Lemma 10")
-_W_LOG = Statement("|W_t|, against eta log t", "Lemma 10")
+_U_NORM = Statement("u_norm", "|u_t|, against U_t = eta sum_{s<=t} s^-p", "Lemma 10")
+_U_POWER = Statement("u_power", "|u_t|, against eta t^(1-p) / (1-p)", "Lemma 10")
+_W_NORM = Statement("W_norm", "|W_t|, against eta sum_{2<=s<=t} s^-q", "Lemma 10")
+_W_LOG = Statement("W_log", "|W_t|, against eta log t", "Lemma 10")
 
-_GAP = at_least("smallest score gap, against 0.032 sqrt(a/n) U_t", "Lemma 11 (i)")
-_GAP_TOP = Statement("largest score gap, against 35 sqrt(a/n) U_t", "Lemma 11 (i)")
+_GAP = at_least("gap_low", "smallest score gap, against 0.032 sqrt(a/n) U_t", "Lemma 11 (i)")
+_GAP_TOP = Statement("gap_high", "largest score gap, against 35 sqrt(a/n) U_t", "Lemma 11 (i)")
 _GAP_RATIO = Statement(
-    "log of largest over smallest score gap, against log C_Delta", "Lemma 11 (i)"
+    "gap_ratio", "log of largest over smallest score gap, against log C_Delta", "Lemma 11 (i)"
 )
-_SCORE = at_least("smallest opt score over all iterations so far", "Lemma 11 (ii), Eq. 11")
+_SCORE = at_least(
+    "opt_score", "smallest opt score over all iterations so far", "Lemma 11 (ii), Eq. 11"
+)
 _GROWS = at_least(
+    "growth",
     "least growth of a logit gap, a unit of W's path, at opt scores up to 3/4",
     "Lemma 11 (ii), Eq. 12",
 )
 _RATIO = Statement(
-    "log of the largest ratio of two losses, against log C", "Lemma 11 (iii), Eq. 13"
+    "loss_ratio", "log of the largest ratio of two losses, against log C", "Lemma 11 (iii), Eq. 13"
 )
 
 

@@ -12,14 +12,22 @@ from ..statements import Checks, Statement, at_least, refused
 from .run import JointView, joint_check
 
 _SEPARATED = at_least(
-    "smallest y_i <X_i' phi_i, unit sum_k y_k x_{k,opt}>, against tau = 0.44 sqrt(a/n)", "Lemma 12"
+    "separation",
+    "smallest y_i <X_i' phi_i, unit sum_k y_k x_{k,opt}>, against tau = 0.44 sqrt(a/n)",
+    "Lemma 12",
 )
-_PL = at_least("|grad_u L| / L, against tau", "Lemma 13 (1)")
-_PL_TOP = Statement("|grad_u L| / L, against B", "Lemma 13 (1)")
-_SEGMENT = Statement("log of largest loss on the way to the next iterate over L_t", "Lemma 13 (2)")
-_HESSIAN = Statement("|Hessian L| / L, against B^2 + B^6 |u|^2 + B^3 + 2 B^5 |u|", "Lemma 13 (3)")
+_PL = at_least("gradient_low", "|grad_u L| / L, against tau", "Lemma 13 (1)")
+_PL_TOP = Statement("gradient_high", "|grad_u L| / L, against B", "Lemma 13 (1)")
+_SEGMENT = Statement(
+    "segment", "log of largest loss on the way to the next iterate over L_t", "Lemma 13 (2)"
+)
+_HESSIAN = Statement(
+    "hessian", "|Hessian L| / L, against B^2 + B^6 |u|^2 + B^3 + 2 B^5 |u|", "Lemma 13 (3)"
+)
 _HESSIAN_TWO = Statement(
-    "|Hessian L| / L, against B^2 + B^6 |u|^2 + B^3 + 0.77 B^5 |u|, two tokens", "Lemma 13 (3)"
+    "hessian_two",
+    "|Hessian L| / L, against B^2 + B^6 |u|^2 + B^3 + 0.77 B^5 |u|, two tokens",
+    "Lemma 13 (3)",
 )
 _CONTROL = math.log(1.05)
 _POINTS = 33

@@ -11,15 +11,21 @@ from ..statements import Checks, Statement, at_least, refused, table
 from .run import JointView, joint_check
 
 _RATE = at_least(
-    "log(1 / L), against 0.4 sqrt(a/n) U_t with U_t = eta sum_{s<=t} s^-p", "Theorem 2/8"
+    "rate", "log(1 / L), against 0.4 sqrt(a/n) U_t with U_t = eta sum_{s<=t} s^-p", "Theorem 2/8"
 )
-_CONVERSE = Statement("log(1 / L), against B U_t", "Theorem 2/8, the converse")
-_RATE_ROOT = at_least("log(1 / L), against 1.2 eta sqrt(a/n) ((t + 1)^(1/3) - 1)", "Theorem 2/8")
-_CONVERSE_ROOT = Statement("log(1 / L), against 3 eta B t^(1/3)", "Theorem 2/8, the converse")
+_CONVERSE = Statement("converse", "log(1 / L), against B U_t", "Theorem 2/8, the converse")
+_RATE_ROOT = at_least(
+    "closed_rate", "log(1 / L), against 1.2 eta sqrt(a/n) ((t + 1)^(1/3) - 1)", "Theorem 2/8"
+)
+_CONVERSE_ROOT = Statement(
+    "closed_converse", "log(1 / L), against 3 eta B t^(1/3)", "Theorem 2/8, the converse"
+)
 _RATE_LINE = at_least(
-    "log(1 / L), against 0.4 eta sqrt(a/n) t", "the loss without decay, Theorem 8 at p = 0"
+    "rate", "log(1 / L), against 0.4 eta sqrt(a/n) t", "the loss without decay, Theorem 8 at p = 0"
 )
-_CONVERSE_LINE = Statement("log(1 / L), against eta B t", "the loss without decay, the converse")
+_CONVERSE_LINE = Statement(
+    "converse", "log(1 / L), against eta B t", "the loss without decay, the converse"
+)
 
 
 @joint_check(

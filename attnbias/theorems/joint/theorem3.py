@@ -12,13 +12,18 @@ from ..statements import Checks, Statement, at_least
 from .constants import GAP_RATIO, LOSS_RATIO
 from .run import JointView, joint_check
 
-_GROWS = at_least("|W_t|, against (eta Xi / (2 B^2)) log((t + 1) / 2)", "Theorem 3/9, Eq. 55")
-_TOP = Statement("|W_t|, against eta log t", "Theorem 3/9, Eq. 55")
+_GROWS = at_least(
+    "norm_low", "|W_t|, against (eta Xi / (2 B^2)) log((t + 1) / 2)", "Theorem 3/9, Eq. 55"
+)
+_TOP = Statement("norm_high", "|W_t|, against eta log t", "Theorem 3/9, Eq. 55")
 _RATE = Statement(
+    "rate",
     "1 - cosine(W_t, W_mm), against (2 B^4 / Xi^2) (2 Lambda / Xi + eta) / (eta log((t + 1) / 2))",
     "Theorem 3/9",
 )
-_CONE = Statement("1 - cosine(W_t, W_mm), against 1 - Xi / (2 B^2)", "Theorem 3/9, by Lemma 4")
+_CONE = Statement(
+    "cone", "1 - cosine(W_t, W_mm), against 1 - Xi / (2 B^2)", "Theorem 3/9, by Lemma 4"
+)
 _LARGEST = 2.0  # 1 - cosine never exceeds it
 
 

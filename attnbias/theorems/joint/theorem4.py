@@ -11,15 +11,21 @@ from .constants import LOSS_RATIO, first_step, power_sum
 from .run import JointView, joint_check
 
 _MARGIN = at_least(
-    "smallest y_i u_t'x_{i,opt} / |u_t|, against 0.39 gamma_* - log n / U_t", "Theorem 4/10"
+    "margin",
+    "smallest y_i u_t'x_{i,opt} / |u_t|, against 0.39 gamma_* - log n / U_t",
+    "Theorem 4/10",
 )
-_POSITIVE = at_least("smallest y_i u_t'x_{i,opt} / |u_t|", "Theorem 4/10, the early steps")
+_POSITIVE = at_least(
+    "positive", "smallest y_i u_t'x_{i,opt} / |u_t|", "Theorem 4/10, the early steps"
+)
 _SHARPER = at_least(
+    "margin",
     "smallest y_i u_t'x_{i,opt} / |u_t|, against gamma_* - (gamma_* + sqrt(a)) avg_t - "
     "(log n + eta^2 a (1.03 + 0.62 sqrt(a)) sum_{s<=t} s^-2p) / U_t",
     "sharper Theorem 4",
 )
 _DIRECTION = Statement(
+    "direction",
     "1 - cosine(u_t, u_mm), against 6 ((2 log 11 / tau + eta) / U_t + 9.7 sqrt(n) avg_t)",
     "the decoder's direction",
 )

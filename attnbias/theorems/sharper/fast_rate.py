@@ -28,12 +28,15 @@ FLICKER = 0.1
 # Rows whose Cholesky pivot, a root of rounding error, says nothing.
 DEPENDENT = 1e-7
 
-SETTLED = Statement("relative growth of |P_t| over the last decade of path", "M2")
-ALONG_RATE = Statement("1 - cosine(W_t, W_mm), against P^2 / (2 <W_t, unit W_mm>^2)", "M2")
+SETTLED = Statement("settled", "relative growth of |P_t| over the last decade of path", "M2")
+ALONG_RATE = Statement("rate", "1 - cosine(W_t, W_mm), against P^2 / (2 <W_t, unit W_mm>^2)", "M2")
 PATH_RATE = Statement(
-    "1 - cosine(W_t, W_mm), against 2 B^4 P^2 / (Xi S_t - 2 B^2 |W_0|)^2 in the last decade", "M2"
+    "path_rate",
+    "1 - cosine(W_t, W_mm), against 2 B^4 P^2 / (Xi S_t - 2 B^2 |W_0|)^2 in the last decade",
+    "M2",
 )
 BALL = Statement(
+    "offset",
     "|P_t|, against the root of |W_0 outside|^2 + max(|Q_0|, Q_* + sbar)^2, "
     "Q_* = (log(N' kappa / phi_low^2) + B^2 sbar) / lambda",
     "M2, every row active",
@@ -210,18 +213,29 @@ def _late(run: TraceView, decade: int, growth: float):
     )
 
 
-ACROSS_BELOW = at_least("|P_t|, against log(1 + eta t / sqrt 5)", "the degenerate triple, ours")
-ACROSS_ABOVE = Statement("|P_t|, against log(1 + eta e^eta t)", "the degenerate triple, ours")
+ACROSS_BELOW = at_least(
+    "across_low", "|P_t|, against log(1 + eta t / sqrt 5)", "the degenerate triple, ours"
+)
+ACROSS_ABOVE = Statement(
+    "across_high", "|P_t|, against log(1 + eta e^eta t)", "the degenerate triple, ours"
+)
 ALONG_BELOW = at_least(
+    "along_low",
     "<W_t, unit W_mm>, against the larger of 2 eta t / sqrt 5 and eta t - eta - sqrt 5",
     "the degenerate triple, ours",
 )
-ALONG_ABOVE = Statement("<W_t, unit W_mm>, against eta t", "the degenerate triple, ours")
+ALONG_ABOVE = Statement(
+    "along_high", "<W_t, unit W_mm>, against eta t", "the degenerate triple, ours"
+)
 RATE_BELOW = at_least(
-    "1 - cosine(W_t, W_mm), against the brackets' lower side", "the degenerate triple, ours"
+    "rate_low",
+    "1 - cosine(W_t, W_mm), against the brackets' lower side",
+    "the degenerate triple, ours",
 )
 RATE_ABOVE = Statement(
-    "1 - cosine(W_t, W_mm), against the brackets' upper side", "the degenerate triple, ours"
+    "rate_high",
+    "1 - cosine(W_t, W_mm), against the brackets' upper side",
+    "the degenerate triple, ours",
 )
 
 

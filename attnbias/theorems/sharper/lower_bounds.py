@@ -15,7 +15,9 @@ from ..statements import NO_STEP, Checks, Statement, at_least, run_check
 # number of the rows, with room for sums of some thousand terms.
 OUTSIDE = 1e-12
 
-RATE = at_least("1 - cosine(W_t, W_mm), against |W_0 outside span z|^2 / (2 (|W_0| + S_t)^2)", "M3")
+RATE = at_least(
+    "rate_low", "1 - cosine(W_t, W_mm), against |W_0 outside span z|^2 / (2 (|W_0| + S_t)^2)", "M3"
+)
 
 
 @run_check(RATE, given=("plain_steps", "start", "alignment"))
@@ -93,20 +95,28 @@ def norm_outside(run: TraceView) -> float:
 
 
 CLOSED = Statement(
+    "closed_form",
     "|1 - cosine(W_t, W_mm) - (1 - w_t / sqrt(w_t^2 + r^2))|, against its rounding",
     "Section 3.3, Eq. 3",
 )
-BELOW = at_least("w_t, against log(exp(w_0) + eta phi_0^2 e^-phi_0 t)", "Section 3.3, our bracket")
-ABOVE = Statement("w_t, against log(exp(w_0) + eta e^(eta/4 - 1) t)", "Section 3.3, our bracket")
+BELOW = at_least(
+    "gap_low", "w_t, against log(exp(w_0) + eta phi_0^2 e^-phi_0 t)", "Section 3.3, our bracket"
+)
+ABOVE = Statement(
+    "gap_high", "w_t, against log(exp(w_0) + eta e^(eta/4 - 1) t)", "Section 3.3, our bracket"
+)
 SLOW = at_least(
+    "rate_low",
     "1 - cosine(W_t, W_mm), against r^2 / (2 (w^2 + r^2)) at the largest w that t allows",
     "Section 3.3: GD is no faster than 1 / log^2 t",
 )
-LINEAR = Statement("|w_t - w_0 - eta t| / (|w_0| + eta t)", "Appendix A.4")
+LINEAR = Statement("gap", "|w_t - w_0 - eta t| / (|w_0| + eta t)", "Appendix A.4")
 NGD_BELOW = at_least(
-    "1 - cosine(W_t, W_mm), against r^2 / (2 ((w_0 + eta t)^2 + r^2))", "Appendix A.4"
+    "rate_low", "1 - cosine(W_t, W_mm), against r^2 / (2 ((w_0 + eta t)^2 + r^2))", "Appendix A.4"
 )
-NGD_ABOVE = Statement("1 - cosine(W_t, W_mm), against r^2 / (2 (w_0 + eta t)^2)", "Appendix A.4")
+NGD_ABOVE = Statement(
+    "rate_high", "1 - cosine(W_t, W_mm), against r^2 / (2 (w_0 + eta t)^2)", "Appendix A.4"
+)
 # Tokens and scores typed in, or rotated by an orthogonal matrix: a few roundings.
 EXACT = 1e-12
 # Relative, of a difference of two squares: a few roundings of the larger.

@@ -21,19 +21,25 @@ TRIVIAL = 1.0
 NEVER_TURNS = "<W, W_mm> is negative at every recorded step but perhaps the last"
 
 START = Statement(
-    "path length while <W, W_mm> < 0, against 2 B^2 |W_0| / Xi", "M1, the estimate of t_0"
+    "start", "path length while <W, W_mm> < 0, against 2 B^2 |W_0| / Xi", "M1, the estimate of t_0"
 )
 GROWTH = at_least(
-    "<W_t, unit W_mm>, against <W_0, unit W_mm> + Xi S_t / (2 B^2)", "M1, step 1 of the proof"
+    "growth",
+    "<W_t, unit W_mm>, against <W_0, unit W_mm> + Xi S_t / (2 B^2)",
+    "M1, step 1 of the proof",
 )
 OUTWARD = Statement(
+    "outward",
     "<P_t, step direction>, against Lambda / Xi, with P_t the part of W_t across W_mm",
     "M1, step 3 of the proof",
 )
 ACROSS = Statement(
-    "|P_t|^2, against |P_t0|^2 + (2 Lambda / Xi + sbar) S", "M1, steps 2 and 3 of the proof"
+    "across",
+    "|P_t|^2, against |P_t0|^2 + (2 Lambda / Xi + sbar) S",
+    "M1, steps 2 and 3 of the proof",
 )
 RATE = Statement(
+    "rate",
     "1 - cosine(W_t, W_mm), against (2 B^4 / Xi^2) (|P_t0|^2 + (2 Lambda / Xi + sbar) S) / S^2",
     "M1",
 )

@@ -20,13 +20,17 @@ from ...geometry.tokens import gap_rows
 from ..hypotheses import EPS, assumption1_fails
 from ..statements import Statement, at_least, made_by, refused
 
-LARGE = Statement("largest |nu|^2 of a noise token, against 1.63 sigma^2 d", "Lemma 6")
-SMALL = at_least("smallest |nu|^2, against sigma^2 d / 2", "Lemma 6")
-NOISE = Statement("largest |<nu, nu'>|, against 1.9 sigma^2 sqrt(d l)", "Lemma 6")
-MEANS = Statement("largest |<mean, nu>|, against U sigma sqrt(2 l)", "Lemma 6")
-COUPLING = Statement("mu, against 1.9 sigma^2 sqrt(d l)", "Lemma 6")
-NEAR = Statement("near orthogonality: mu / b_o^2", "Lemma 6, Assumption 1")
-WEAK = Statement("weak coupling: n kappa (B/b_1)^2 mu / b_o^2", "Lemma 6, Assumption 1")
+LARGE = Statement(
+    "noise_high", "largest |nu|^2 of a noise token, against 1.63 sigma^2 d", "Lemma 6"
+)
+SMALL = at_least("noise_low", "smallest |nu|^2, against sigma^2 d / 2", "Lemma 6")
+NOISE = Statement("noise_products", "largest |<nu, nu'>|, against 1.9 sigma^2 sqrt(d l)", "Lemma 6")
+MEANS = Statement("mean_products", "largest |<mean, nu>|, against U sigma sqrt(2 l)", "Lemma 6")
+COUPLING = Statement("coupling", "mu, against 1.9 sigma^2 sqrt(d l)", "Lemma 6")
+NEAR = Statement("near_orthogonality", "near orthogonality: mu / b_o^2", "Lemma 6, Assumption 1")
+WEAK = Statement(
+    "weak_coupling", "weak coupling: n kappa (B/b_1)^2 mu / b_o^2", "Lemma 6, Assumption 1"
+)
 DRAW = (LARGE, SMALL, NOISE, MEANS)
 TOKENS = (COUPLING, NEAR, WEAK)
 
@@ -112,11 +116,14 @@ def _assumption1(data, logs: float, delta: float, phi) -> list:
 
 
 ROWS = at_least(
+    "rows",
     "least <z_k, V>, V = sum_k z_k / (T_i - 1), against (b_o^2 - 3 mu) b_1^2 - 1.2 (n - 1) mu B^2",
     "Assumption 1 gives feasibility",
 )
-FLOOR = at_least("the same, against 0.4 b_o^2 b_1^2", "Assumption 1 gives feasibility")
-MARGIN = at_least("Xi, against 0.2 b_o^2 b_1^2 / (n B^2)", "Assumption 1 gives feasibility")
+FLOOR = at_least("floor", "the same, against 0.4 b_o^2 b_1^2", "Assumption 1 gives feasibility")
+MARGIN = at_least(
+    "margin", "Xi, against 0.2 b_o^2 b_1^2 / (n B^2)", "Assumption 1 gives feasibility"
+)
 
 
 def check_assumption1_feasible(data: Dataset, *, svm: SVMSolution | None = None) -> CheckTable:

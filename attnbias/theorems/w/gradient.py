@@ -11,14 +11,24 @@ from ..run import TraceView
 from ..statements import Checks, Statement, at_least, run_check
 
 EQ14 = Statement(
-    "|grad L| recorded, less that of Eq. 14's weights: share, against rounding", "Eq. 14"
+    "gradient",
+    "|grad L| recorded, less that of Eq. 14's weights: share, against rounding",
+    "Eq. 14",
 )
-LEFT = at_least("|grad L| over the mean weight (1/n) sum p, against Xi", "Eq. 14, norm from below")
+LEFT = at_least(
+    "norm_low", "|grad L| over the mean weight (1/n) sum p, against Xi", "Eq. 14, norm from below"
+)
 RIGHT = Statement(
-    "|grad L| over the mean weight (1/n) sum p, against 2 B^2", "Eq. 14, norm from above"
+    "norm_high",
+    "|grad L| over the mean weight (1/n) sum p, against 2 B^2",
+    "Eq. 14, norm from above",
 )
-WEIGHT = Statement("largest weight p_i of a sequence over Upsilon / 4", "Eq. 14, weights")
-FLOOR = at_least("smallest C_i over upsilon phi_i^2, with p_k = C_i exp(-g_k)", "Eq. 14, weights")
+WEIGHT = Statement(
+    "weight_high", "largest weight p_i of a sequence over Upsilon / 4", "Eq. 14, weights"
+)
+FLOOR = at_least(
+    "weight_low", "smallest C_i over upsilon phi_i^2, with p_k = C_i exp(-g_k)", "Eq. 14, weights"
+)
 
 
 @run_check(EQ14, LEFT, RIGHT, WEIGHT, FLOOR, given=GRADIENT)
@@ -74,14 +84,19 @@ def check_gradient_bounds(run: TraceView) -> Checks:
     yield FLOOR.along(run, floor, 1.0, rounding=64 * EPS * (1 + far))
 
 
-COSINE = at_least("cosine of -grad L(W_t) and W_mm, against Xi / (2 B^2)", "Lemma 4, Eq. 24")
+COSINE = at_least(
+    "cosine", "cosine of -grad L(W_t) and W_mm, against Xi / (2 B^2)", "Lemma 4, Eq. 24"
+)
 SPEED = at_least(
+    "gain",
     "increase of <W, unit W_mm> between records over the path between them, against Xi / (2 B^2)",
     "Lemma 4, along the run",
 )
-UPPER = Statement("|W_t|, against |W_0| + eta t", "Lemma 5, Eq. 9")
-PROJECTION = at_least("<W_t, unit W_mm>, against eta Xi t / (2 B^2) - |W_0|", "Lemma 5, Eq. 9")
-LOWER = at_least("|W_t| from t_0 on, against eta Xi t / (4 B^2)", "Lemma 5, Eq. 9")
+UPPER = Statement("norm_high", "|W_t|, against |W_0| + eta t", "Lemma 5, Eq. 9")
+PROJECTION = at_least(
+    "projection", "<W_t, unit W_mm>, against eta Xi t / (2 B^2) - |W_0|", "Lemma 5, Eq. 9"
+)
+LOWER = at_least("norm_low", "|W_t| from t_0 on, against eta Xi t / (4 B^2)", "Lemma 5, Eq. 9")
 
 
 @run_check(COSINE, SPEED, given=GRADIENT)

@@ -13,10 +13,10 @@ from ...dataset import require_dataset
 from ..hypotheses import EPS
 from ..statements import Statement, at_least, refused
 
-LOGITS = Statement("largest |x' W_0 x_1|, against zeta", "Lemma 2")
-LOW = at_least("smallest T times softmax score, against exp(-2 zeta)", "Lemma 2")
-HIGH = Statement("largest T times softmax score, against exp(2 zeta)", "Lemma 2")
-NORM = Statement("|W_0|, against omega (d + sqrt(2 log(1/delta)))", "Lemma 2")
+LOGITS = Statement("logits", "largest |x' W_0 x_1|, against zeta", "Lemma 2")
+LOW = at_least("softmax_low", "smallest T times softmax score, against exp(-2 zeta)", "Lemma 2")
+HIGH = Statement("softmax_high", "largest T times softmax score, against exp(2 zeta)", "Lemma 2")
+NORM = Statement("norm", "|W_0|, against omega (d + sqrt(2 log(1/delta)))", "Lemma 2")
 STATEMENTS = (LOGITS, LOW, HIGH, NORM)
 
 

@@ -11,29 +11,38 @@ from ..run import TraceView
 from ..statements import Checks, Statement, at_least, run_check
 
 SCORE = at_least(
-    "smallest softmax score of an optimal token so far, against phi_low", "Lemma 3 (i), Eq. 15"
+    "score",
+    "smallest softmax score of an optimal token so far, against phi_low",
+    "Lemma 3 (i), Eq. 15",
 )
 RISING = at_least(
+    "rising",
     "least velocity of the logit gaps of sequences with score at most "
     "(1 + sqrt(1 - 2 phi_low)) / 2, as all with a gap below 1",
     "Lemma 3 (ii), Eq. 17",
 )
 RISING_STEP = at_least(
-    "least change of these gaps over one step, t to t + 1", "Lemma 3 (ii), Eq. 17"
+    "rising_step", "least change of these gaps over one step, t to t + 1", "Lemma 3 (ii), Eq. 17"
 )
-FALL = at_least("least velocity of any logit gap, against -1.2 mu B^2 / Xi", "Lemma 3 (iii)")
+FALL = at_least(
+    "fall", "least velocity of any logit gap, against -1.2 mu B^2 / Xi", "Lemma 3 (iii)"
+)
 FALL_STEP = at_least(
+    "fall_step",
     "least change of a gap between records, against -1.2 mu B^2 / Xi times the path between",
     "Lemma 3 (iii)",
 )
 CHANGE = Statement(
-    "change of a gap over one step less that of Eq. 18: largest, against rounding", "Eq. 18", "<="
+    "change",
+    "change of a gap over one step less that of Eq. 18: largest, against rounding",
+    "Eq. 18",
+    "<=",
 )
 OWN = at_least(
-    "least <z_k, z_k'> of one sequence, against (b_o^2 - 3 mu) b_1^2", "Lemma 3, own terms"
+    "own", "least <z_k, z_k'> of one sequence, against (b_o^2 - 3 mu) b_1^2", "Lemma 3, own terms"
 )
 CROSS = at_least(
-    "least <z_k, z_k'> of two sequences, against -1.2 mu B^2", "Lemma 3, Cases 1 and 2"
+    "cross", "least <z_k, z_k'> of two sequences, against -1.2 mu B^2", "Lemma 3, Cases 1 and 2"
 )
 ABOVE = "every optimal score is above that level at such a step"
 NOT_CONSECUTIVE = "no two consecutive steps are recorded"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from ..._validate import TensorLike, require_number
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
@@ -18,12 +20,15 @@ from . import gap_sets as sets
 from .gradient import toward_w_mm
 
 VIOLATED = Statement(
-    "smallest <z_k, W~>, against 1, with W~ = W_t |W_mm| / |W_t|", "Lemma 7, proof: I_1 not empty"
+    "violated",
+    "smallest <z_k, W~>, against 1, with W~ = W_t |W_mm| / |W_t|",
+    "Lemma 7, proof: I_1 not empty",
 )
 NEEDED = Statement(
-    "least epsilon with which Eq. 4 holds, against that with R_eps = |W_t|", "Lemma 7"
+    "needed", "least epsilon with which Eq. 4 holds, against that with R_eps = |W_t|", "Lemma 7"
 )
 SHARP = Statement(
+    "sharp",
     "least epsilon with which Eq. 4 holds, against max(1, log A) / (Xi |W_t|)",
     "Lemma 7, our sharper radius",
 )
@@ -31,6 +36,7 @@ SHARP = Statement(
 
 def _eq4(eps: float) -> Statement:
     return Statement(
+        "eq4",
         f"cosine of -grad L and W_t, against (1 + {eps:.3g}) times that of -grad L and W_mm",
         "Lemma 7, Eq. 4",
         "<=",
@@ -73,7 +79,8 @@ def check_lemma7(
     CheckTable
         First the least epsilon with which Eq. 4 holds, at every step, beside what the lemma
         and its sharper form, ours, allow there. Then for each eps Eq. 4, and Eqs. 6 to 8 and 29
-        to 36 with the sets I_1, I_2, I_3 of `GapView.part`.
+        to 36 with the sets I_1, I_2, I_3 of `GapView.part`; the keys of the second eps end
+        in "_2".
 
     Raises
     ------
@@ -98,8 +105,8 @@ def check_lemma7(
     if not reason and not (run.W_norm > 0).any():
         reason = "W is zero at every recorded step"
     if reason:
-        named = [statement for x in chosen or () for statement in (_eq4(x), *PROOF)]
-        return refused((NEEDED, SHARP, VIOLATED, *named), reason)
+        at_eps = _numbered(refused((_eq4(x), *PROOF), reason) for x in chosen or ())
+        return CheckTable([*refused((NEEDED, SHARP, VIOLATED), reason), *at_eps])
     constants, view = run.constants(), sets.GapView(run)
     if chosen is None:
         norm = float(run.W_norm[-1])
@@ -108,7 +115,7 @@ def check_lemma7(
     # W_mm is known to its duality gap, and gaps to a few roundings
     room = run.norm_rounding() + 1e-12
     violated = VIOLATED.along(run, view.h.min(axis=1), 1.0, view.keep, rounding=room)
-    at_eps = [check for x in chosen for check in _at_eps(view, constants, x)]
+    at_eps = _numbered(_at_eps(view, constants, x) for x in chosen)
     return CheckTable([*_needed(view, constants), violated, *at_eps])
 
 
@@ -135,6 +142,13 @@ def _needed(view: sets.GapView, constants) -> Checks:
         )
 
 
+def _numbered(tables: Iterable[Iterable[Check]]) -> Checks:
+    """All their checks; from the second table on its number ends the keys."""
+    for number, checks in enumerate(tables, 1):
+        for check in checks:
+            yield check if number == 1 else replace(check, key=f"{check.key}_{number}")
+
+
 def _at_eps(view: sets.GapView, constants, eps: float) -> Checks:
     """Eq. 4 and the lines of its proof where |W_t| >= R_eps."""
     run, least, limit = view.run, sets.radius(constants, eps), sets.trivial_eps(constants)
@@ -159,26 +173,36 @@ def _at_eps(view: sets.GapView, constants, eps: float) -> Checks:
     yield from table(reason, PROOF, _proof, view, constants, eps, keep)
 
 
-SUFFICES = Statement("weighted mean of <z_k, W~> - 1, against eps", "Lemma 7, Eqs. 6 and 29")
-FIRST = Statement(
-    "the same within a sequence of I_1, the largest, against eps / 2", "Lemma 7, Eqs. 7 and 30"
+SUFFICES = Statement(
+    "mean", "weighted mean of <z_k, W~> - 1, against eps", "Lemma 7, Eqs. 6 and 29"
 )
-SECOND = Statement("the same within a sequence of I_2, the largest, against eps", "Lemma 7, Eq. 31")
+FIRST = Statement(
+    "first",
+    "the same within a sequence of I_1, the largest, against eps / 2",
+    "Lemma 7, Eqs. 7 and 30",
+)
+SECOND = Statement(
+    "second", "the same within a sequence of I_2, the largest, against eps", "Lemma 7, Eq. 31"
+)
 BEATEN = Statement(
-    "log of what I_3 adds, against log of (eps/2) the weights of I_1", "Lemma 7, Eqs. 8, 32, 33"
+    "beaten",
+    "log of what I_3 adds, against log of (eps/2) the weights of I_1",
+    "Lemma 7, Eqs. 8, 32, 33",
 )
 RESIDUAL = at_least(
+    "least_gap",
     "log weight of the sequence with the least gap, against log(upsilon phi_low^2) - rho",
     "Lemma 7, Eq. 34",
 )
 TAIL = Statement(
+    "tail",
     "log of what I_3 adds, against log(n T Upsilon 2 B^2 / Xi) - (1 + 0.8 eps) rho",
     "Lemma 7, Eq. 35",
 )
 OUTWEIGHS = at_least(
-    "0.8 eps rho, against log(4 n T kappa B^2 / (eps Xi phi_low^2))", "Lemma 7, Eq. 36"
+    "outweighs", "0.8 eps rho, against log(4 n T kappa B^2 / (eps Xi phi_low^2))", "Lemma 7, Eq. 36"
 )
-SPLIT = at_least("0.2 eps rho, against log(10 T B^2 / (eps Xi))", "Lemma 7, Cases 1 and 2")
+SPLIT = at_least("split", "0.2 eps rho, against log(10 T B^2 / (eps Xi))", "Lemma 7, Cases 1 and 2")
 PROOF = (SUFFICES, FIRST, SECOND, BEATEN, RESIDUAL, TAIL, OUTWEIGHS, SPLIT)
 
 

@@ -12,10 +12,14 @@ from ..run import TraceView
 from ..statements import Checks, Statement, at_least, run_check
 
 SOURCE = "the lock"
-OBTUSE = Statement("|x_a - x_3|^2, against <x_a - x_o, x_a - x_3>: an obtuse angle at x_3", SOURCE)
-INSIDE = Statement("F, against theta, since it was first recorded below", SOURCE)
-FALLS = Statement("largest rise of F from one record to the next since then", SOURCE)
-AHEAD = at_least("least velocity since then of the logits of x_a less those of others", SOURCE)
+OBTUSE = Statement(
+    "obtuse", "|x_a - x_3|^2, against <x_a - x_o, x_a - x_3>: an obtuse angle at x_3", SOURCE
+)
+INSIDE = Statement("inside", "F, against theta, since it was first recorded below", SOURCE)
+FALLS = Statement("falls", "largest rise of F from one record to the next since then", SOURCE)
+AHEAD = at_least(
+    "ahead", "least velocity since then of the logits of x_a less those of others", SOURCE
+)
 NEVER = "F is never recorded below theta"
 
 

@@ -18,15 +18,18 @@ from ..statements import Checks, Statement, at_least, table
 from .gradient import lemma5_start
 
 GAPS = at_least(
-    "least logit gap over |W_t|, against Xi - 2 B^2 |unit W_t - unit W_mm|", "Lemma 8, first line"
+    "gap",
+    "least logit gap over |W_t|, against Xi - 2 B^2 |unit W_t - unit W_mm|",
+    "Lemma 8, first line",
 )
-HALF = at_least("least logit gap over |W_t|, against Xi / 2", "Lemma 8, second line")
+HALF = at_least("half", "least logit gap over |W_t|, against Xi / 2", "Lemma 8, second line")
 RATE = at_least(
+    "rate",
     "-log(1 - optimal softmax score), the smallest, against log(1 + exp(x_t) / (T - 1)), "
     "x_t = eta Xi^2 t / (8 B^2)",
     "Lemma 1 = 8",
 )
-PROVED = at_least("the same from the proved t_1 on", "Lemma 1 = 8, with M1's t_1")
+PROVED = at_least("proved", "the same from the proved t_1 on", "Lemma 1 = 8, with M1's t_1")
 STATEMENTS = (GAPS, HALF, RATE, PROVED)
 
 

@@ -19,9 +19,12 @@ from .gap_sets import log_D
 from .gradient import lemma5_start
 
 RATE = Statement(
-    "1 - cosine(W_t, W_mm), against the explicit (log t)^2 / t", "Theorem 1 = 5, our constants"
+    "rate",
+    "1 - cosine(W_t, W_mm), against the explicit (log t)^2 / t",
+    "Theorem 1 = 5, our constants",
 )
 TELESCOPED = at_least(
+    "telescoped",
     "<W_t - W_s, unit W_mm>, against |W_t| - |W_s| less the two sums of the proof, s the first of "
     "consecutive records",
     "Theorem 5, Eq. 37",

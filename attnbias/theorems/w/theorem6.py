@@ -12,20 +12,26 @@ from ..sharper import rate
 from ..sharper.lower_bounds import outside_check
 from ..statements import Checks, Statement, at_least, run_check
 
-STEP = Statement("longest step, against eta B^2 Upsilon / 2", "Theorem 6, the gradient bound")
+STEP = Statement(
+    "step", "longest step, against eta B^2 Upsilon / 2", "Theorem 6, the gradient bound"
+)
 HEIGHT = at_least(
+    "height",
     "Xi <W_t, unit W_mm>, against log(exp(Xi c_0) + eta Xi^2 upsilon phi_low^2 t / n)",
     "Theorem 6, non-asymptotic",
 )
 RATE = Statement(
+    "rate",
     "1 - cosine(W_t, W_mm), against M1 with the path that t iterations guarantee",
     "Theorem 6, by M1",
 )
 CEILING = Statement(
+    "ceiling",
     "Xi <W_t, unit W_mm>, against log(exp(Xi c_t0) + Xi eta G exp(Xi sbar) (t - t_0))",
     "Theorem 6, the other side, ours",
 )
 SLOW = at_least(
+    "rate_low",
     "1 - cosine(W_t, W_mm), against |W_0 outside span z|^2 / (2 (|W_0| + path that t allows)^2)",
     "Theorem 6, the other side by M3, ours",
 )

@@ -22,24 +22,34 @@ EXACT = 1e-12
 SHORTEST_STEP = 1e-290
 
 LOWER = at_least(
+    "gradient_low",
     "log(|grad L| / (L - L*)), against log(Xi min softmax of an optimal token)",
     "Theorem 7, proof, lower side",
 )
 UPPER = Statement(
+    "gradient_high",
     "log(|grad L| / (L - L*)), against log(2 B^2) + largest score gap",
     "Theorem 7, proof, upper side",
 )
-SHORTEST = at_least("step length before the cap, against 1 / (4 B^2 e^Delta)", "Theorem 7")
-LONGEST = Statement("step length before the cap, against 1 / (2 Xi phi_low)", "Theorem 7")
-FLOOR = at_least("path length before the cap, against t / (4 B^2 e^Delta)", "Theorem 7")
+SHORTEST = at_least(
+    "step_low", "step length before the cap, against 1 / (4 B^2 e^Delta)", "Theorem 7"
+)
+LONGEST = Statement(
+    "step_high", "step length before the cap, against 1 / (2 Xi phi_low)", "Theorem 7"
+)
+FLOOR = at_least("path", "path length before the cap, against t / (4 B^2 e^Delta)", "Theorem 7")
 RATE = Statement(
-    "1 - cosine before the cap, against M1 with the path that t steps guarantee", "Theorem 7, by M1"
+    "rate",
+    "1 - cosine before the cap, against M1 with the path that t steps guarantee",
+    "Theorem 7, by M1",
 )
 CAPPED = Statement(
+    "capped",
     "|log(step size / max_step)| where |grad L| <= 1 / (4 B^2 e^Delta max_step)",
     "Theorem 7, capped",
 )
 AS_GD = at_least(
+    "height",
     "Xi <W_t, unit W_mm> under the cap, against Theorem 6's growth with step size max_step",
     "Theorem 7, capped, by Theorem 6",
 )

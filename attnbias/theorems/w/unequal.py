@@ -14,16 +14,21 @@ from ..sharper.rate import TRIVIAL, biting_path, rate_bounds
 from ..statements import Checks, Statement, at_least, run_check
 
 SOURCE = "unequal scores"
-LEAST = at_least("least logit gap, against -e_0", SOURCE)
+LEAST = at_least("least_gap", "least logit gap, against -e_0", SOURCE)
 GROWTH = at_least(
-    "least change of a gap a unit of path, where E_i >= Delta_i / 4, against 1 / psi", SOURCE
+    "growth",
+    "least change of a gap a unit of path, where E_i >= Delta_i / 4, against 1 / psi",
+    SOURCE,
 )
 STAYS = Statement(
-    "largest E_i / Delta_i of a sequence once it was recorded below 1/2, against 1/2", SOURCE
+    "stays",
+    "largest E_i / Delta_i of a sequence once it was recorded below 1/2, against 1/2",
+    SOURCE,
 )
-SETTLED = Statement("largest E_i / Delta_i from path S_1 on, against 1/2", SOURCE)
-SLOPE = at_least("n |grad L| over sum_i l_i E_i, against 2 f sqrt(w) / (3 T n)", SOURCE)
+SETTLED = Statement("settled", "largest E_i / Delta_i from path S_1 on, against 1/2", SOURCE)
+SLOPE = at_least("gradient", "n |grad L| over sum_i l_i E_i, against 2 f sqrt(w) / (3 T n)", SOURCE)
 RATE = Statement(
+    "rate",
     "1 - cosine(W_t, W_mm), against M1 with phi_low = 1/2 from the first record on by which all "
     "sequences were below 1/2",
     SOURCE,
