@@ -14,10 +14,9 @@ from ..dynamics.request import iteration_work
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..errors import InfeasibleError, SolverError
-from ..geometry.offset import offset_within, saturated_weights, settled_offset, support_basis
-from ..geometry.selection import gaps_of
+from ..geometry.limit import offset_within, saturated_weights, settled_offset, support_basis
 from ..geometry.svm import SVMSolution, solve_w_svm
-from ..geometry.tokens import GapRows, token_scores
+from ..geometry.tokens import GapRows, gaps_of, token_scores
 from ..rules import NGD
 
 # What the run from zero may cost, and the others together, in the units of `iteration_work`: about

@@ -8,10 +8,9 @@ import torch
 from .._threads import spared
 from ..dataset import Dataset
 from ..errors import AttnBiasError, DtypeError, InfeasibleError, RangeError, ShapeError
-from ..geometry.selection import gaps_of, logits_of
 from ..geometry.solution import SVMSolution
 from ..geometry.svm import solve_w_svm
-from ..geometry.tokens import GapRows
+from ..geometry.tokens import GapRows, gaps_of, logits_of
 from ..rules import Descent
 
 LISTED = 6  # sequences that the words name

@@ -199,7 +199,7 @@ class Trace:
                 words += "; where no optimal tokens are given, go on with `selected`"
             if name == "selected":
                 words = "this Trace has no last logits; selected_tokens(data, W) of "
-                words += "attnbias.geometry.selection finds the tokens that any W selects"
+                words += "attnbias.geometry.tokens finds the tokens that any W selects"
             raise AttributeError(words)
 
     def _names(self) -> list[str]:

@@ -13,8 +13,8 @@ import torch
 from .._threads import spare_threads
 from .._validate import PathLike, TensorLike, memory_named, require_type
 from ..data import Dataset
-from ..geometry.selection import logits_of
 from ..geometry.svm import SVMSolution, solve_u_svm
+from ..geometry.tokens import logits_of
 from ..losses import Loss, as_loss
 from ..rules import Descent, Rule
 from . import recording, request

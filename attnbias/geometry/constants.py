@@ -11,7 +11,7 @@ import torch
 from .._validate import as_numbers, require_number
 from ..data import Dataset
 from ..dataset import require_dataset
-from .offset import saturated_weights, settled_offset
+from .limit import saturated_weights, settled_offset
 from .solution import require_svm
 from .tokens import gap_rows, optimal_tokens, score_levels
 

@@ -19,7 +19,7 @@ import torch
 from .._validate import as_floats
 from ..errors import QueryError, RangeError
 from .certificate import ZERO
-from .offset import support_basis
+from .limit import support_basis
 from .tokens import GapRows
 
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import torch
 from torch.linalg import vector_norm
 
-from .._validate import PathLike, TensorLike, require_flag, require_number, short
-from ..errors import DtypeError, RangeError
+from .._records import read_npz, write_npz
+from .._validate import (
+    PathLike,
+    TensorLike,
+    require_choice,
+    require_flag,
+    require_number,
+    short,
+)
+from ..errors import DtypeError, FileFormatError, RangeError
 from .certificate import (
+    NORMS,
     ZERO,
     Bounds,
     bounds,
@@ -27,12 +36,13 @@ from .certificate import (
 from .exact import ExactCertificate, prove
 from .precise import margins_of
 from .pullback import pullback
-from .stored import moved, read, write
 from .tokens import GapRows, VectorRows
 
 # The largest residual and relative duality gap of a solution. Only margins below about 1e-8 of
 # the row norms, or rows whose norms differ by 1e8, come near it.
 LOOSE = 1e-6
+
+_KINDS = {"GapRows": GapRows, "VectorRows": VectorRows}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -257,7 +267,7 @@ class SVMSolution:
         ------
         MissingFileError, FileAccessError
         """
-        return write(self, path)
+        return _write(self, path)
 
     @classmethod
     def load(cls, path: PathLike) -> SVMSolution:
@@ -276,7 +286,7 @@ class SVMSolution:
         ...     SVMSolution.load(solution.save(f"{folder}/svm.npz")).weights.tolist()
         [[1.0, 0.0], [0.0, 0.0]]
         """
-        return read(cls, path)
+        return _read(cls, path)
 
     @cached_property
     def _shares(self) -> torch.Tensor:
@@ -393,7 +403,7 @@ def require_svm(svm, rows: GapRows) -> SVMSolution:
             remedy=remedy,
         )
     if svm.dual.device != rows.differences.device:  # as loaded, or solved before the data moved
-        svm = moved(svm, rows.differences.device)
+        svm = on_device(svm, rows.differences.device)
     basis, shape = svm.basis, tuple(svm.point.shape)
     if shape == (d, d) or (basis is not None and (len(svm.point), basis.shape[1]) == (d, d)):
         margins, _ = margins_of(rows.within(basis), svm.right, svm.point, fine=basis is None)
@@ -419,3 +429,63 @@ def require_optimal(name: str, svm: SVMSolution) -> SVMSolution:
             remedy=units(svm.rows) + "pass what the solver returned, solve_w_svm(data) or its like",
         )
     return svm
+
+
+def _flat(holder) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tensors of a dataclass as arrays, and its numbers and words."""
+    held = {field.name: getattr(holder, field.name) for field in fields(holder)}
+    arrays = {name: held.pop(name).cpu().numpy() for name in [*held] if torch.is_tensor(held[name])}
+    return arrays, held
+
+
+def _write(solution, path: PathLike) -> Path:
+    """A file of a solution and its rows; see SVMSolution.save."""
+    (arrays, header), (inner, rows) = _flat(solution), _flat(solution.rows)
+    arrays |= {f"rows.{name}": array for name, array in inner.items()}
+    rows |= {"class": type(solution.rows).__name__}
+    return write_npz(path, arrays, header | {"kind": "solution", "rows": rows})
+
+
+def _read(kind, path: PathLike):
+    """The solution, of class `kind`, that `write` has put into a file, judged anew."""
+    arrays, header = read_npz(path, kind="solution")
+    try:
+        return kind(**_parts(arrays, header)).certify()
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise FileFormatError(
+            str(path),
+            expected="a solution with the rows that it is for",
+            got=f"{type(error).__name__}: {error}"[:100],
+            remedy="solve again, and save",
+        ) from None
+
+
+def _parts(arrays: dict, header: dict) -> dict[str, Any]:
+    """The fields of the solution that was saved; anything else is some error."""
+    own = {key: value for key, value in header.items() if key not in ("kind", "format")}
+    words = {k: tuple(v) if isinstance(v, list) else v for k, v in own.pop("rows").items()}
+    kind = _KINDS[words.pop("class")]
+    for name, array in arrays.items():
+        home, key = (words, name[5:]) if name.startswith("rows.") else (own, name)
+        home[key] = torch.from_numpy(array)
+    own |= {"rows": kind(**words), "bounds": Bounds(*map(float, own["bounds"]))}
+    require_number("norm", own["norm"], low=0)
+    require_choice("norm_name", own["norm_name"], NORMS)
+    basis, rows = own["basis"], own["rows"]
+    margins = rows.within(basis).gaps(own["point"])
+    sizes = {len(each) for each in (rows.sequence, rows.token, margins)}
+    if sizes | {len(own[name]) for name in ("dual", "right")} != {len(own["margins"])}:
+        raise ValueError("rows, margins and dual weights of different numbers")
+    return own
+
+
+def on_device(holder, device):
+    """A frozen dataclass with its tensors, and those of the rows in it, on another device."""
+    there = {}
+    for name in holder.__dataclass_fields__:
+        value = getattr(holder, name)
+        if torch.is_tensor(value):
+            there[name] = value.to(device)
+        elif isinstance(value, GapRows | VectorRows):
+            there[name] = on_device(value, device)
+    return replace(holder, **there)

@@ -10,14 +10,12 @@ from .._validate import TensorLike, as_float_tensor, as_floats, require_choice
 from ..data import Dataset
 from ..errors import DtypeError, InfeasibleError, RangeError
 from .active_set import EPS, DualSolution, solve_dual
-from .certificate import NORMS, refuse_infeasible, undecided
-from .edge import LARGEST, decide
-from .equal import shared
-from .interior import least_norm
+from .certificate import NORMS, ZERO, refuse_infeasible, undecided
+from .norms import least_norm
 from .precise import Pair, margins_of
-from .solution import LOOSE, SVMSolution, certify, proved
-from .stored import moved
-from .tokens import GapRows, VectorRows, gap_rows, resolve_opt
+from .solution import LOOSE, SVMSolution, certify, on_device, proved
+from .svm_decimal import LARGEST, decide
+from .tokens import GapRows, VectorRows, first_equal, gap_rows, resolve_opt
 
 # A row whose part outside the span of the equalities is smaller than this share: only rounding.
 TIED = 1e-10
@@ -164,14 +162,14 @@ def solve(
     Z = _as_rows(rows)
     device = Z.sequence.device
     if device.type != "cpu":
-        Z = moved(Z, "cpu")
+        Z = on_device(Z, "cpu")
     if equalities is not None:
         Z = across(Z, equalities, problem)
     right = None if isinstance(right, int) and right == 1 else _as_right(right, len(Z.sequence))
     found = _solve(Z, right, problem)
     if norm != "frobenius":
         found = least_norm(Z, found.right, norm)
-    return found if device.type == "cpu" else moved(found, device)
+    return found if device.type == "cpu" else on_device(found, device)
 
 
 def _as_rows(rows) -> GapRows | VectorRows:
@@ -275,7 +273,7 @@ def _solve(rows, right: torch.Tensor | None, problem: str) -> SVMSolution:
     else:
         level = torch.ones_like(gram[0]) if right is None else right
         start, point, judged = _polish(core, thin, level, fine=basis is None)
-        start = shared(rows, start, judged[0], level)
+        start = _evened(rows, start, judged[0], level)
         names = {"solver": core.method, "problem": problem}
         known = judged if basis is None else None  # thin rows' own products round otherwise
         found = proved(rows, right, start, point, basis, judged=known, **names)
@@ -285,6 +283,25 @@ def _solve(rows, right: torch.Tensor | None, problem: str) -> SVMSolution:
         if found.is_optimal(LOOSE if len(start) > QUICK else ASKED):
             return found
     return _at_the_edge(rows, right, problem, start)
+
+
+def _evened(rows, dual: torch.Tensor, margins: torch.Tensor, right) -> torch.Tensor:
+    """The dual weights with those of equal rows made equal, which leaves their sum of rows.
+
+    A solver that asks for independent rows puts the whole weight on one of them, so that the
+    other looks like an active constraint that supports nothing.
+    """
+    active = margins <= right + ZERO
+    if not bool((dual[active] == 0).any()):
+        return dual
+    group = first_equal(rows, active)
+    sums, counts = (
+        torch.zeros_like(dual).index_add(0, group, part)
+        for part in (dual[active], torch.ones_like(dual[active]))
+    )
+    dual = dual.clone()
+    dual[active] = (sums / counts)[group]
+    return dual
 
 
 def _raised(found: SVMSolution, thin, even: torch.Tensor) -> SVMSolution:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -324,3 +325,82 @@ class VectorRows:
     def within(self, _: None) -> VectorRows:
         """The rows themselves."""
         return self
+
+
+def selected_tokens(data: Dataset, W: TensorLike) -> torch.Tensor:
+    """The token with the largest logit of each sequence: where attention goes as W grows.
+
+    Parameters
+    ----------
+    data : Dataset
+    W : (d, d) tensor
+
+    Returns
+    -------
+    (n,) long tensor
+        The first of them where logits tie.
+
+    Raises
+    ------
+    DtypeError, ShapeError, NonFiniteError, DeviceError
+
+    Examples
+    --------
+    >>> from attnbias import solve_w_svm
+    >>> from attnbias.beyond.local.data import make_score_trap
+    >>> from attnbias.geometry.tokens import selected_tokens
+    >>> data = make_score_trap(0.3)
+    >>> selected_tokens(data, -solve_w_svm(data).weights).tolist()
+    [2]
+    """
+    require_dataset(data, cross=True)
+    W = as_floats("W", W, (data.d, data.d), "(d, d)", data.X.device).double()
+    first = torch.zeros_like(data.lengths)
+    return logits_of(gap_rows(data, first).gaps(W), first, data.mask).argmax(dim=1)
+
+
+def logits_of(gaps: torch.Tensor, opt: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """(..., n, T) logits less that of the token `opt`, from gaps (..., N'); -inf at padding."""
+    logits = gaps.new_full((*gaps.shape[:-1], *mask.shape), -torch.inf)
+    logits[(..., *places(mask, opt))] = -gaps
+    logits[..., torch.arange(len(opt), device=opt.device), opt] = 0.0
+    return logits
+
+
+def gaps_of(logits: torch.Tensor, opt: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """(..., N') gaps of the rows of the W-SVM of `opt`, from logits (..., n, T)."""
+    sequence, token = places(mask, opt)
+    return logits[..., sequence, opt[sequence]] - logits[..., sequence, token]
+
+
+def first_equal(rows: GapRows | VectorRows, chosen: torch.Tensor) -> torch.Tensor:
+    """For each of the chosen rows the place among them of the first that is the same row.
+
+    A token said twice, or a whole sequence, gives equal rows; they are compared bit by bit.
+
+    Parameters
+    ----------
+    rows : GapRows or VectorRows
+    chosen : (N',) bool
+
+    Returns
+    -------
+    (m,) long
+
+    Examples
+    --------
+    >>> from attnbias.geometry.tokens import VectorRows
+    >>> rows = VectorRows(torch.tensor([[1.0], [2.0], [1.0]]), *torch.zeros(2, 3).long(), (1,))
+    >>> first_equal(rows, torch.tensor([True, True, True])).tolist()
+    [0, 1, 0]
+    """
+    first, *others = [(part[chosen] + 0.0).cpu().numpy() for part in rows.factors]  # -0.0 is 0.0
+    known: dict = {}
+    found = []
+    for k, row in enumerate(first):
+        alike = known.setdefault(hashlib.blake2b(row).digest(), [])
+        same = (j for j in alike if all(np.array_equal(part[j], part[k]) for part in others))
+        found.append(next(same, k))
+        if found[-1] == k:
+            alike.append(k)
+    return torch.tensor(found, dtype=torch.long)

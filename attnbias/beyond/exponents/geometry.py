@@ -10,7 +10,7 @@ import torch
 
 from ..._validate import as_numbers, require_number
 from ...data import Dataset
-from ...geometry.offset import saturated_weights
+from ...geometry.limit import saturated_weights
 from ...geometry.solution import ZERO, SVMSolution
 from ..common.arguments import Typed
 from .slack import least_slack, solution_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from ...data import Dataset
-from ...geometry.selection import selected_tokens
+from ...geometry.tokens import selected_tokens
 
 
 def with_selected_tokens(data: Dataset, W) -> Dataset:

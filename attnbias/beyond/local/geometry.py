@@ -10,10 +10,10 @@ from ..._validate import require_flag
 from ...checks import CheckTable
 from ...dataset import Dataset, require_dataset
 from ...errors import InfeasibleError, RangeError
-from ...geometry.selection import selected_tokens as selected_tokens
 from ...geometry.solution import require_optimal
 from ...geometry.svm import SVMSolution, solve_w_svm
 from ...geometry.tokens import GapRows, optimal_tokens, resolve_opt, token_scores
+from ...geometry.tokens import selected_tokens as selected_tokens
 from ...theorems.statements import Statement, refused
 from ..common.arguments import Typed, require_svm
 from ..common.geometry import selections, svm_if_any

@@ -9,7 +9,7 @@ import torch
 from ..._validate import require_number
 from ...dataset import Dataset, require_dataset
 from ...errors import RangeError
-from ...geometry.offset import settled_offset
+from ...geometry.limit import settled_offset
 from ...geometry.svm import solve_u_svm
 from ...geometry.tokens import gap_rows, resolve_opt
 

@@ -6,7 +6,7 @@ import torch
 
 from ..._validate import short
 from ...errors import DtypeError
-from ...geometry.interior import certify_scaled, span_basis
+from ...geometry.norms import certify_scaled, span_basis
 from ...geometry.solution import SVMSolution
 from ...geometry.tokens import GapRows
 from ..common.arguments import require_kind

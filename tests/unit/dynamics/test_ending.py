@@ -36,8 +36,7 @@ from attnbias.errors import (
     RangeError,
     ShapeError,
 )
-from attnbias.geometry.selection import gaps_of, logits_of, selected_tokens
-from attnbias.geometry.tokens import gap_rows
+from attnbias.geometry.tokens import gap_rows, gaps_of, logits_of, selected_tokens
 from attnbias.rules import Descent
 
 ENGINES = [("compiled", form) for form in ("span", "factored", "dense")]

@@ -18,7 +18,7 @@ from attnbias import NGD, Dataset, fit_rate, make_example1, make_separation_pair
 from attnbias.data import make_degenerate
 from attnbias.geometry import constants as module
 from attnbias.geometry.constants import limit_offset, token_constants
-from attnbias.geometry.offset import offset_within, settled_offset, support_basis
+from attnbias.geometry.limit import offset_within, settled_offset, support_basis
 from attnbias.geometry.svm import solve_w_svm
 from attnbias.geometry.tokens import gap_rows, optimal_tokens, token_scores
 

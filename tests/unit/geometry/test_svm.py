@@ -27,7 +27,7 @@ from attnbias import (
 from attnbias._records import read_npz, write_npz
 from attnbias.data import make_degenerate, make_example1, make_two_sample_trap
 from attnbias.errors import AttnBiasError, FileFormatError, InfeasibleError, SolverError
-from attnbias.geometry import interior, svm, tokens
+from attnbias.geometry import norms, svm, tokens
 from attnbias.geometry.svm import LOOSE, certify, solve
 from attnbias.geometry.tokens import WIDE, gap_rows
 from tests import tolerances
@@ -219,7 +219,7 @@ def test_a_zero_weight_that_another_solution_makes_positive_at_any_scale(sizes):
 def test_other_norms_of_one_row(norm, size):
     """W with <(e_1 - e_2) e_1', W> >= 1: entries of 1/2, or half of the row itself."""
     data = Dataset([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], [1], [1.0, 0.0, 0.0])
-    found = interior.least_norm(gap_rows(data), torch.ones(1).double(), norm)
+    found = norms.least_norm(gap_rows(data), torch.ones(1).double(), norm)
     root = 1.0 if norm == "max" else math.sqrt(2)
     assert found.norm == pytest.approx(size / root, rel=tolerances.INTERIOR_POINT)
     assert found.weights.shape == (3, 3)

@@ -7,8 +7,7 @@ import torch
 from ..data import Dataset
 from ..losses import as_loss
 from .certificate import ZERO
-from .equal import first_equal
-from .tokens import GapRows, gap_rows, optimal_tokens, token_scores
+from .tokens import GapRows, first_equal, gap_rows, optimal_tokens, token_scores
 
 DEPENDENT = 1e-7  # share of a row's norm at which its Cholesky pivot, a root of rounding, is none
 
