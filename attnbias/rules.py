@@ -14,21 +14,104 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
 import torch
 
 from ._validate import as_numbers, require_choice, require_number, require_vectors, short
 from .errors import DtypeError, RangeError
 
 Memory = dict[str, torch.Tensor]  # what a rule keeps from one iteration to the next
-Gradient: TypeAlias = Any  # that of `dynamics.iteration`, which stands above
-Vector: TypeAlias = Any
-Number: TypeAlias = Any  # a float, or a tensor of them
+Number: TypeAlias = float | torch.Tensor
 
 INFINITE = 1.7976931348623157e308
 BLURRED = 2.0**32  # logarithms above it are off by 1e-6 or so, and what is left of two by as much
+
+
+class Vector(NamedTuple):
+    """A tensor like the iterate: each part is exp(log_scale) times that of `parts`.
+
+    log_scale, size : (P,), with `size` the norm of a part before the factor.
+    """
+
+    parts: torch.Tensor
+    log_scale: torch.Tensor
+    size: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """What a problem says of an iterate, and a rule makes a step of.
+
+    Attributes
+    ----------
+    descent : Vector
+        The negative gradient.
+    norms : callable
+        (P,) norms of a tensor like the iterate.
+    gap : callable
+        log(L - L*) - common, computed when asked for.
+    common : float or tensor
+        A part of log_scale which the loss shares: steps in which it drops out keep their digits.
+    beside : (P,) tensor, optional
+        log_scale - common.
+    log_floor : float
+        log L*, the infimum of the loss.
+    least : tensor, optional
+        Quantities of which the run keeps the smallest over all iterates.
+    rest : tensor, optional
+        A part of the negative gradient that is not in `descent`, for rules that take it apart.
+    state : object
+        What the problem wants to see again when it records.
+    """
+
+    descent: Vector
+    norms: Callable[[torch.Tensor], torch.Tensor]
+    gap: Callable[[], torch.Tensor] | None = None
+    common: torch.Tensor | float = 0.0
+    beside: torch.Tensor | None = None
+    log_floor: float = -math.inf
+    least: torch.Tensor | None = None
+    rest: torch.Tensor | None = None
+    state: object = None
+
+    @property
+    def log_norm(self) -> torch.Tensor:
+        """(P,) log of the norm of each part of the gradient."""
+        return self.descent.log_scale + self.descent.size.log()
+
+    def log_gap(self) -> torch.Tensor:
+        """log(L - L*)."""
+        return self.common + self.gap()
+
+    def log_excess(self, loss_floor: float | None, less=None) -> torch.Tensor:
+        """log(L - floor), or that less `common` and less a part of `beside`; None is L* itself."""
+        less = -self.common if less is None else less
+        gap, below = self.gap() - less, log_floor_gap(self.log_floor, loss_floor)
+        if below == -math.inf:
+            return gap
+        return torch.logaddexp(gap, torch.as_tensor(below - self.common - less).to(gap))
+
+    def vector(self, parts: torch.Tensor) -> Vector:
+        """A direction of a rule's own, with its norms."""
+        size = self.norms(parts)
+        return Vector(parts, torch.zeros_like(size), size)
+
+
+def log_floor_gap(log_floor: float, loss_floor: float | None) -> float:
+    """log(L* - loss_floor), -inf where a rule uses L* itself."""
+    if loss_floor is None:
+        return -math.inf
+    if loss_floor <= 0:
+        return float(np.logaddexp(log_floor, _log(-loss_floor)))
+    return log_floor + _log(-math.expm1(math.log(loss_floor) - log_floor))
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf
 
 
 class Descent:

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from attnbias import NGD, Dataset, make_example1
+from attnbias.dynamics.choice import choose_coordinates
 from attnbias.dynamics.compiled.engine import CompiledEngine
 from attnbias.dynamics.problem import Problem
 from attnbias.dynamics.recording import RECORDS
-from attnbias.dynamics.request import choose_coordinates
 from attnbias.losses import EXPONENTIAL
 
 from .autograd import autograd_loop

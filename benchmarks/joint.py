@@ -7,9 +7,9 @@ from functools import partial
 import torch
 
 from attnbias import NGD, Dataset, SelfAttention
+from attnbias.dynamics.choice import choose_coordinates
 from attnbias.dynamics.problem import JointProblem
 from attnbias.dynamics.recording import RECORDS, U_RECORDS
-from attnbias.dynamics.request import choose_coordinates
 from attnbias.losses import EXPONENTIAL
 
 from .dynamics import Run

@@ -11,7 +11,7 @@ from .._validate import dtype_name, require_int, require_number, require_type
 from ..checks import CheckTable
 from ..data import Dataset
 from ..dataset import require_dataset
-from ..dynamics.request import require_inputs
+from ..dynamics.arguments import require_inputs
 from ..errors import InfeasibleError, SolverError
 from ..geometry.assumptions import assumption1_table, check_assumption2
 from ..geometry.coherence import coherence_beside, coherence_table

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from ..data import Dataset
-from ..dynamics.ending import missed
+from ..dynamics.choice import iteration_work
+from ..dynamics.metrics import missed
 from ..dynamics.problem import small_start
-from ..dynamics.request import iteration_work
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..errors import InfeasibleError, SolverError

@@ -1,19 +1,29 @@
-"""A run's whole state on disk, so that a resumed run equals an unbroken one, bit for bit."""
+"""A run's whole state on disk, so that a resumed run equals an unbroken one, bit for bit.
+
+A loss, a rule or a problem is told from another of its name by its values at fixed points.
+"""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import hashlib
 import time
 
 import numpy as np
+import torch
 
-from .._marks import differing, in_words
+from .._marks import differing, in_words, projections
 from .._records import read_npz, write_npz
 from .._validate import short
 from ..errors import FileFormatError
+from ..losses import Loss
 from ..rules import Descent, Rule
-from .identity import TOLERANCE, loss_mark, problem_mark, rule_mark
-from .iteration import Iteration
+
+TOLERANCE = 1e-9  # of values that other machines compute again
+_SIZES = [10.0 ** (k / 4) for k in range(-12, 13)]  # 1e-3 to 1e3
+_POINTS = [-z for z in reversed(_SIZES)] + [0.0] + _SIZES
+_STEPS = (0, 1, 2, 3, 10, 30, 100, 300, 1000, 3000, 10**4, 10**5, 10**6)
 
 
 def with_kept_records(path, asked: np.ndarray, steps: int) -> np.ndarray:
@@ -53,9 +63,7 @@ class Checkpoint:
         }
         digest.update(repr(words).encode())
         self.key = digest.hexdigest()
-        self.marks = loss_mark(problem.loss, problem.identity[0].device)
-        if isinstance(run, Iteration):  # problems and rules of one's own run there
-            self.marks |= rule_mark(rule, run.problem) | problem_mark(run.problem)
+        self.marks = loss_mark(problem.loss, problem.identity[0].device) | run.marks()
 
     def save(self, step: int, force: bool) -> None:
         due = force or time.monotonic() - self.written >= self.seconds
@@ -113,3 +121,63 @@ class Checkpoint:
         records = self.run.records
         records = records if isinstance(records, dict) else {"": records}
         return {f"records{name}": array for name, array in records.items()}
+
+
+def loss_mark(loss, device="cpu") -> dict:
+    """Of a loss of one's own, its value, slope and gap; a named one is known by its name."""
+    if not isinstance(loss, Loss) or loss.compiled is not None:
+        return {}
+    z = torch.tensor(_POINTS, dtype=torch.float64, device=device)
+    log_S = torch.linspace(-9, 3, len(z), dtype=z.dtype, device=device)  # of gaps from 1e-4 to 20
+    return {
+        "value of the loss": _numbers(lambda: loss.log_value(z)),
+        "slope of the loss": _numbers(lambda: loss.log_slope(z)),
+        "gap of the loss": _numbers(lambda: loss.gap(z, log_S)),
+    }
+
+
+def rule_mark(rule: Descent, problem) -> dict:
+    """Of a rule of one's own, its steps at a problem's start; a power law is known by its numbers.
+
+    The gradient is taken as it is and at smaller sizes, at iterations up to 1e6.
+    """
+    if type(rule) is Rule:
+        return {}
+
+    def steps() -> torch.Tensor:
+        own = copy.deepcopy(rule)  # it may count its calls, or draw
+        memory, found = own.memory(problem.start.clone()), []
+        gradient = problem.gradient(problem.start)
+        for k, step in enumerate(_STEPS):
+            down = gradient.descent
+            down = down._replace(log_scale=down.log_scale - k)
+            seen = dataclasses.replace(gradient, descent=down)
+            size = torch.as_tensor(own.length(seen, step), dtype=torch.float64).flatten()
+            along = own.direction(seen, step, memory)
+            move = own.carry(along.parts, seen, step, memory)
+            numbers = [*size.tolist(), *along.log_scale.tolist(), *projections(move.flatten())]
+            found.append(numbers)
+        return torch.tensor(found, dtype=torch.float64)
+
+    return {"step of the rule": _numbers(steps)}
+
+
+def problem_mark(problem) -> dict:
+    """The gradient at the start of a problem."""
+
+    def gradient() -> torch.Tensor:
+        down = problem.gradient(problem.start).descent
+        numbers = [*projections(down.parts.flatten()), *down.log_scale.tolist()]
+        return torch.tensor(numbers, dtype=torch.float64)
+
+    return {"gradient at the start": _numbers(gradient)}
+
+
+def _numbers(make) -> list[float] | str:
+    """What it makes, or the kind of error by which it ends."""
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
+            return make().detach().cpu().double().flatten().tolist()
+    except Exception as error:  # of a user's function
+        return type(error).__name__

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import torch
 
-from ..rules import Descent
-from .iteration import Gradient, Iteration, Vector
+from ..rules import Descent, Gradient, Vector
+from .loop import Iteration
 from .problem import LEAST_SQUARE, LIFT, JointProblem, Parameter, Problem, moved_by
 from .recording import LOG_U_STEP, PATH, PATH_SUM, RECORDS, U_PATH, U_RECORDS
 from .softmax import Scores, log_mean_loss, log_mean_nonopt, log_mean_of, relative, softmax_state

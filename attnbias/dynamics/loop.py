@@ -1,8 +1,14 @@
-"""The loop in torch, once: `iterate` runs any problem by any rule and records it in a Trace."""
+"""The loop in torch, where the data are: a problem gives the gradient, a rule makes the step.
+
+An iterate is one tensor x with P parts, each of a gradient and a norm of its own: W alone, the
+decoder and W in joint training, the matrices of several heads. `iterate` runs any problem by any
+rule and records it in a Trace; `Iteration` is the loop, `Course` how far it goes.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Sequence
 
@@ -20,14 +26,22 @@ from .._validate import (
     require_int,
     require_number,
     require_type,
+    short,
 )
 from ..errors import DtypeError, RangeError
-from ..rules import Descent
-from .checkpoint import Checkpoint, with_kept_records
-from .ending import why_diverged
-from .iteration import Iteration
-from .recording import DIVERGED, RUNNING, STATUS, finished
-from .request import SMALLER, record_steps
+from ..rules import Descent, Gradient
+from .arguments import SMALLER
+from .checkpoint import Checkpoint, problem_mark, rule_mark, with_kept_records
+from .recording import (
+    DIVERGED,
+    LONGEST_STEP,
+    NOTHING_SO_FAR,
+    RUNNING,
+    STATUS,
+    ZERO_GRADIENT,
+    finished,
+    take_length,
+)
 from .trace import Trace
 
 PROBLEM = ("start", "loss", "coordinates", "gradient", "spread", "record", "identity")
@@ -99,6 +113,136 @@ def iterate(
     meta |= course.meta(run, problem, rule, problem.start.device, status)
     series["W_norm"] = np.linalg.norm(W, axis=(-2, -1))
     return Trace(course.recorded[done], torch.from_numpy(W), None, STATUS[status], meta, series)
+
+
+class Iteration:
+    """A run on its way: the iterate, what its rule remembers, what has been recorded.
+
+    `run` goes from one iteration to another; `state_arrays` and `restore` hand out and take back
+    the whole state, which makes a resumed run equal to an unbroken one.
+    """
+
+    name = "torch"
+
+    def __init__(self, problem, rule, recorded: np.ndarray, records=None):
+        self.problem, self.rule, self.recorded = problem, rule, recorded
+        self.coordinates = problem.coordinates
+        self.x = problem.start.clone()
+        self.memory = rule.memory(self.x)
+        gradient = problem.gradient(self.x)
+        self.progress = [list(NOTHING_SO_FAR) for _ in gradient.descent.size]  # one a part
+        self.least = gradient.least
+        self.records = self._empty(gradient) if records is None else records
+
+    def _empty(self, gradient: Gradient) -> dict[str, np.ndarray]:
+        """Rows to fill, one array a name."""
+        values = self._values(gradient, torch.zeros_like(gradient.descent.size))
+        rows = len(self.recorded)
+        return {name: np.full((rows, *value.shape), np.nan) for name, value in values.items()}
+
+    def run(self, step: int, last: int) -> tuple[int, int]:
+        """Iterate; returns (status, step reached). At `last` no step follows."""
+        problem, rule, recorded = self.problem, self.rule, self.recorded
+        row = int(np.searchsorted(recorded, step))  # of the next record
+        while True:
+            gradient = problem.gradient(self.x)
+            sizes = gradient.descent.size.cpu().numpy()
+            if not np.isfinite(sizes).all():
+                return DIVERGED, step
+            if self.least is not None:
+                self.least = torch.minimum(self.least, gradient.least)
+            status = ZERO_GRADIENT if problem.stops and not sizes.any() else RUNNING
+            if row < len(recorded) and recorded[row] == step:
+                length = -math.inf if status else rule.length(gradient, step)
+                self._record(row, gradient, self._one_a_part(length, gradient))
+                row += 1
+            if status or step == last:
+                return status, step
+            along = rule.direction(gradient, step, self.memory)
+            log_factor = self._one_a_part(rule.log_factor(gradient, step, along), gradient)
+            factor = log_factor.exp().masked_fill(along.size == 0, 0.0)
+            lengths = (factor * along.size).tolist()
+            if not all(length <= LONGEST_STEP for length in lengths):  # NaN is not
+                return DIVERGED, step
+            for progress, length in zip(self.progress, lengths, strict=True):
+                take_length(progress, length)
+            move = problem.spread(factor) * along.parts
+            self.x = self.x + rule.carry(move, gradient, step, self.memory)
+            step += 1
+
+    def marks(self) -> dict:
+        """What tells its rule and its problem, which may be of one's own, from others."""
+        return rule_mark(self.rule, self.problem) | problem_mark(self.problem)
+
+    def _one_a_part(self, log_size, gradient: Gradient) -> torch.Tensor:
+        log_size = torch.as_tensor(log_size, dtype=torch.float64).to(self.x.device)
+        return log_size.expand(gradient.descent.size.shape)
+
+    def _lengths(self) -> dict[str, np.ndarray]:
+        """(P,) lengths of the path, what rounding left of them, and the longest steps."""
+        return dict(zip(("path", "path_low", "longest"), np.transpose(self.progress), strict=False))
+
+    def _values(self, gradient: Gradient, log_size: torch.Tensor) -> dict[str, np.ndarray]:
+        """The problem's own names, and what a rule and its steps are known by."""
+        path, _, longest = self._lengths().values()
+        steps = {"log_grad_norm": gradient.log_norm, "log_step_size": log_size}
+        steps |= {"path_length": path, "longest_step": longest}
+        if len(self.progress) == 1 and self.x.ndim == 2:  # one matrix, not a stack of one
+            steps = {name: value[0] for name, value in steps.items()}
+        values = steps | self.problem.record(self.x, gradient)
+        if self.least is not None:
+            values[self.problem.least] = self.least
+        return {name: np.array(_on_host(value)) for name, value in values.items()}
+
+    def _record(self, row: int, gradient: Gradient, log_size: torch.Tensor) -> None:
+        for name, value in self._values(gradient, log_size).items():
+            self.records[name][row] = value
+
+    def state_arrays(self) -> dict:
+        arrays = {"x": self.x, **self._lengths()}
+        arrays |= {} if self.least is None else {"least": self.least}
+        arrays |= {f"memory.{name}": value for name, value in self.memory.items()}
+        return {name: np.asarray(_on_host(value)) for name, value in arrays.items()}
+
+    def restore(self, arrays: dict) -> None:
+        self.x = torch.from_numpy(arrays["x"]).to(self.x)
+        kept = np.transpose([arrays[name] for name in self._lengths()]).tolist()
+        self.progress = [[*row, *NOTHING_SO_FAR[len(row) :]] for row in kept]
+        if self.least is not None:
+            self.least = torch.from_numpy(arrays["least"]).to(self.least)
+        for name, value in self.memory.items():
+            self.memory[name] = torch.from_numpy(arrays[f"memory.{name}"]).to(value)
+
+
+def _on_host(value):
+    return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+
+
+def record_steps(record, steps: int) -> np.ndarray:
+    """The iterations to record, sorted: given ones, or so many spaced geometrically."""
+    if isinstance(record, int | np.integer) and not isinstance(record, bool | np.timedelta64):
+        count = require_int("record", int(record), low=1, high=10**7)
+        inner = np.geomspace(1, max(steps, 1), max(count - 1, 1)).round().astype(np.int64)
+        return np.unique(np.concatenate([[0], inner.clip(max=steps), [steps]]))
+    try:
+        chosen = np.asarray(record)
+    except (TypeError, ValueError, RuntimeError):
+        chosen = np.asarray([None])
+    if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
+        raise DtypeError(
+            "record",
+            expected="an integer or a non-empty sequence of integers",
+            got=f"{type(record).__name__} {short(record)}",
+            remedy="for example record=[0, 10, 100] or record=200",
+        )
+    if chosen.min() < 0 or chosen.max() > steps:
+        raise RangeError(
+            "record",
+            expected=f"iterations from 0 to steps = {steps}",
+            got=f"{chosen.min()} to {chosen.max()}",
+            remedy="run more steps, or record fewer",
+        )
+    return np.unique(chosen.astype(np.int64))
 
 
 class Course:
@@ -175,6 +319,16 @@ class Course:
         except BaseException:
             keeper.save(step, force=True)
             raise
+
+
+def why_diverged(rule: Descent) -> str:
+    """What a step that is too long for floats comes from."""
+    if getattr(rule, "gap_power", 0) and rule.log_max_step == np.inf:
+        return (
+            "the loss stays above the floor of Polyak's step while the gradient vanishes, so that "
+            "steps grow without end: give a cap, Polyak(max_step=...)"
+        )
+    return "a step too long for floats, or its logits: take a smaller step size, or smaller tokens"
 
 
 @contextlib.contextmanager

@@ -11,20 +11,73 @@ import numpy as np
 import torch
 
 from ..data import Dataset
+from ..errors import RangeError
 from ..geometry.svm import SVMSolution
 from ..geometry.tokens import GapRows, VectorRows, gap_rows, token_scores
 from ..losses import Loss
-from ..rules import Descent
+from ..rules import Descent, log_floor_gap
 from .softmax import Scores
-from .units import Scaled, scaled
 
 # Where |W|^2 is below LEAST_SQUARE, LIFT W is measured in place of W: all its squares are floats.
 LEAST_SQUARE, LIFT = 1e-200, 2.0**600
+
+STRIDE = 64  # between exponents of units
 
 
 def moved_by(start: torch.Tensor, rows, beta: torch.Tensor) -> torch.Tensor:
     """An iterate from its coordinates: the start, and the scaled rows' sum with weights beta."""
     return start + rows.combine(beta)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """Row k is size_k times row k of `rows`.
+
+    Attributes
+    ----------
+    rows : GapRows or VectorRows
+    size : (N',)
+    log_size : (n,) log of the size, which the rows of a sequence share
+    """
+
+    rows: GapRows | VectorRows
+    size: torch.Tensor
+    log_size: torch.Tensor
+
+
+def scaled(rows: GapRows | VectorRows, n: int) -> Scaled:
+    """The rows of n sequences, those of each in one unit.
+
+    Raises
+    ------
+    RangeError
+        For tokens whose products are beyond floats.
+    """
+    names = {"differences": rows.sequence, "queries": torch.arange(n, device=rows.sequence.device)}
+    names = names if isinstance(rows, GapRows) else {"rows": rows.sequence}
+    units = {name: _unit(getattr(rows, name), each, n) for name, each in names.items()}
+    size = torch.stack(list(units.values())).prod(dim=0)
+    least = torch.finfo(size.dtype).tiny
+    if not bool(((size >= least) & (size <= 1 / least)).all()):
+        raise RangeError(
+            "data.X",
+            expected="tokens whose products with each other are floats",
+            got=f"some of about {float(size.min()):.2g} to {float(size.max()):.2g}",
+            remedy="scale them: logits of s X under W are those of X under s^2 W",
+        )
+    for name, each in names.items():
+        if bool((units[name] != 1).any()):
+            over = getattr(rows, name) / units[name][each, None]
+            rows = dataclasses.replace(rows, **{name: over})
+    return Scaled(rows, size[rows.sequence], size.log())
+
+
+def _unit(vectors: torch.Tensor, sequence: torch.Tensor, n: int) -> torch.Tensor:
+    """(n,) powers of two near the largest entry of each sequence's vectors; 1 for 0."""
+    largest = vectors.abs().amax(dim=1)
+    largest = largest.new_zeros(n).scatter_reduce(0, sequence, largest, "amax")
+    exponents = STRIDE * np.trunc(np.frexp(largest.cpu().numpy())[1] / STRIDE)
+    return torch.from_numpy(np.ldexp(1.0, exponents.astype(int))).to(largest)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -230,19 +283,6 @@ class JointProblem(Sized):
         tokens = (self.u.rows.rows, self.W.rows.queries, self.W.rows.sequence)
         targets = (self.W.unit_target, self.u.unit_target)
         return (*tokens, self.W.start, self.u.start, *targets)
-
-
-def log_floor_gap(log_floor: float, loss_floor: float | None) -> float:
-    """log(L* - loss_floor), -inf where a rule uses L* itself."""
-    if loss_floor is None:
-        return -math.inf
-    if loss_floor <= 0:
-        return float(np.logaddexp(log_floor, _log(-loss_floor)))
-    return log_floor + _log(-math.expm1(math.log(loss_floor) - log_floor))
-
-
-def _log(value: float) -> float:
-    return math.log(value) if value > 0 else -math.inf
 
 
 def small_start(d: int, norm: float, seed: int) -> torch.Tensor:

@@ -23,9 +23,10 @@ from .._validate import (
     short,
 )
 from ..dataset import Dataset
-from ..errors import FileFormatError, RangeError, ShapeError
+from ..errors import AttnBiasError, FileFormatError, InfeasibleError, RangeError, ShapeError
 from ..geometry.solution import SVMSolution
-from .ending import LAST, alignment_error, away_from, in_words
+from ..geometry.svm import solve_w_svm
+from .metrics import LAST, alignment_error, away_from, missed
 from .recording import OF_OPTIMAL
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ SERIES = (
 )
 BESIDE = ("u", "opt", "last_logits")  # tensors that some traces have, beside W
 TABLES = {"gaps": 2, "scores": 3}  # one array a record, and its dimensions with the records'
+LISTED = 6  # sequences that the words name
+AT_ONCE = 1000  # rows N' up to which words wait for a hard-margin solution: a second
+STILL = 1e-3  # of |W|; GD on its way moves by log 2 of log t in the later half, some hundredths
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -382,3 +386,53 @@ def _fault(arrays: dict, header: dict) -> str:
     kinds = {"status": str, "meta": dict, "ending": str}
     wrong += [name for name, kind in kinds.items() if not isinstance(header.get(name, ""), kind)]
     return "another shape or type of " + ", ".join(sorted(wrong)) if wrong else ""
+
+
+def in_words(trace, data: Dataset | None) -> str:
+    """On which tokens the sequences end; with the data, how W stands to the SVM of those."""
+    logits, opt = trace.last_logits, trace.opt
+    if logits is None:
+        return ""
+    if not bool(logits[torch.isfinite(logits)].any()):
+        return "all logits are equal, so that no token is selected"
+    if opt is None:
+        found = "no optimal tokens given, `selected` has those that it ends on"
+    else:
+        others, n = missed(logits, opt).tolist(), len(opt)
+        if not others:
+            return "every sequence ends on its optimal token"
+        named = ", ".join(map(str, others[:LISTED])) + (", ..." if len(others) > LISTED else "")
+        found = f"{n - len(others)} of {n} sequences end on their optimal token (not: {named})"
+    if data is None or not len(trace.step) or trace.status == "diverged":
+        return found
+    parts = (found, _standing_still(trace), _beside_their_svm(trace, data))
+    return "; ".join(filter(None, parts))
+
+
+def _standing_still(trace) -> str:
+    """Since when W has moved by next to nothing of its norm, if for half of the run or longer."""
+    path, step = trace.path_length, trace.step
+    if not (np.isfinite(path).all() and trace.W_norm[-1] > 0):
+        return ""
+    left = path[-1] - path
+    first = int(np.argmax(left <= STILL * trace.W_norm[-1]))
+    if 2 * step[first] >= step[-1]:
+        return ""
+    by, steps = left[first], step[-1] - step[first]
+    return (
+        f"W stands still: it has moved by {by:.1g} in the {steps:,} steps "
+        f"since step {step[first]:,}, at step size {trace.step_size[-1]:.3g} (largest_gd_step_size "
+        "in diagnose(data).constants keeps every step short)"
+    )
+
+
+def _beside_their_svm(trace, data: Dataset) -> str:
+    if trace.gaps.shape[1] > AT_ONCE:
+        return "solve_w_svm(data, trace.selected) is the SVM of the selected tokens"
+    try:
+        error = trace.alignment_with(solve_w_svm(data, trace.selected))[-1]
+    except InfeasibleError:
+        return "the SVM of the selected tokens has no solution"
+    except AttnBiasError as refused:
+        return f"the SVM of the selected tokens is not solved for ({type(refused).__name__})"
+    return f"1 - cosine with the SVM of the selected tokens {error:.2g}"

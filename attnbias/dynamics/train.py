@@ -13,11 +13,11 @@ import torch
 from .._threads import spare_threads
 from .._validate import PathLike, TensorLike, memory_named, require_type
 from ..data import Dataset
-from ..geometry.svm import SVMSolution, solve_u_svm
+from ..geometry.svm import SVMSolution, resolve_svm, solve_u_svm
 from ..geometry.tokens import logits_of
 from ..losses import Loss, as_loss
 from ..rules import Descent, Rule
-from . import recording, request
+from . import arguments, choice, recording
 from .coordinates import TorchEngine
 from .loop import Course
 from .problem import JointProblem, Problem
@@ -25,7 +25,7 @@ from .trace import Trace
 
 
 @spare_threads
-@memory_named("training", "memory for W, d x d, and for what moves it", request.SMALLER)
+@memory_named("training", "memory for W, d x d, and for what moves it", arguments.SMALLER)
 def train(
     data: Dataset,
     rule: Descent,
@@ -135,21 +135,21 @@ def train(
     course = Course(steps, record, progress, checkpoint, checkpoint_seconds)
     such = "such as lambda step, W, u: print(step, W.norm())"
     require_type("callback", callback, Callable | None, "a function of step, W and u", such)
-    loss, joint = as_loss(loss), request.require_inputs(data, rule, u0, train_u)
-    start = request.initial_matrix(W0, data)
-    loops = request.choose_engine(engine, data, loss, rule)
-    coordinates = request.require_coordinates(coordinates, loops, joint)
-    data, svm, known = request.with_opt(data, svm)
-    with request.unless_unmeasured():
+    loss, joint = as_loss(loss), arguments.require_inputs(data, rule, u0, train_u)
+    start = arguments.initial_matrix(W0, data)
+    loops = choice.choose_engine(engine, data, loss, rule)
+    coordinates = choice.require_coordinates(coordinates, loops, joint)
+    data, svm, known = arguments.with_opt(data, svm)
+    with arguments.unless_unmeasured():
         problem = _problem_of(data, loss, start, u0, rule, svm, joint)
-    request.require_logits(problem)
+    arguments.require_logits(problem)
     columns = recording.columns(problem)
-    request.require_room(len(course.recorded), columns)
+    arguments.require_room(len(course.recorded), columns)
     if coordinates == "auto" and not isinstance(rule, Rule):
         coordinates = "dense"  # a direction of a rule's own need not lie in the span
     elif coordinates == "auto":
         factored = loops is not TorchEngine
-        coordinates = request.choose_coordinates(problem, course.steps, joint, factored=factored)
+        coordinates = choice.choose_coordinates(problem, course.steps, joint, factored=factored)
     records = np.full((len(course.recorded), columns), np.nan)
     run = loops(problem, rule, coordinates, course.recorded, records)
     tell = None if callback is None else functools.partial(_tell, callback, run, joint)
@@ -195,8 +195,8 @@ def _problem_of(data, loss, W0, u0, rule, svm, joint: bool) -> Any:
     """With what alignment is measured with: a JointProblem in joint training, else a Problem."""
     if not joint:
         problem = Problem.of(data, loss, W0)
-        request.require_floor(problem, rule)
-        return dataclasses.replace(problem, svm=request.resolve_svm(svm, data, problem))
-    joint_problem = JointProblem.of(data, loss, W0, request.initial_decoder(u0, data))
-    svm = request.resolve_svm(svm, data, joint_problem.W)
+        arguments.require_floor(problem, rule)
+        return dataclasses.replace(problem, svm=resolve_svm(svm, data, problem.rows))
+    joint_problem = JointProblem.of(data, loss, W0, arguments.initial_decoder(u0, data))
+    svm = resolve_svm(svm, data, joint_problem.W.rows)
     return joint_problem if svm is None else joint_problem.aligned_with(svm, solve_u_svm(data))

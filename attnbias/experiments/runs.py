@@ -12,8 +12,8 @@ from tqdm import tqdm
 
 from .._validate import as_device, require_flag, require_int, require_number, short
 from ..data import Dataset
+from ..dynamics.loop import record_steps
 from ..dynamics.problem import small_start
-from ..dynamics.request import record_steps
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..errors import DtypeError, RangeError

@@ -6,14 +6,14 @@ import torch
 from torch.linalg import vector_norm
 
 from .._threads import spare_threads
-from .._validate import TensorLike, as_float_tensor, as_floats, require_choice
+from .._validate import TensorLike, as_float_tensor, as_floats, require_choice, require_type
 from ..data import Dataset
 from ..errors import DtypeError, InfeasibleError, RangeError
 from .active_set import EPS, DualSolution, solve_dual
 from .certificate import NORMS, ZERO, refuse_infeasible, undecided
 from .norms import least_norm
 from .precise import Pair, margins_of
-from .solution import LOOSE, SVMSolution, certify, on_device, proved
+from .solution import LOOSE, SVMSolution, certify, on_device, proved, require_svm
 from .svm_decimal import LARGEST, decide
 from .tokens import GapRows, VectorRows, first_equal, gap_rows, resolve_opt
 
@@ -67,6 +67,16 @@ def solve_w_svm(data: Dataset, opt: TensorLike | None = None) -> SVMSolution:
     [[1.0, 0.0], [0.0, 0.0]]
     """
     return solve(gap_rows(data, opt), problem="W-SVM")
+
+
+def resolve_svm(svm: SVMSolution | bool | None, data: Dataset, rows: GapRows) -> SVMSolution | None:
+    """W_mm of these data: solved here, given and checked against their rows, or none."""
+    if svm is False:
+        return None
+    if svm is None or svm is True:
+        return solve_w_svm(data)
+    require_type("svm", svm, SVMSolution, "an SVMSolution, or False", "pass solve_w_svm(data)")
+    return require_svm(svm, rows)
 
 
 @spare_threads

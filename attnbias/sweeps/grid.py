@@ -18,7 +18,8 @@ from typing import Any
 from .._files import read_text
 from .._marks import in_words
 from .._validate import PathLike, require_int, require_type
-from ..dynamics.request import record_steps, require_inputs
+from ..dynamics.arguments import require_inputs
+from ..dynamics.loop import record_steps
 from ..errors import AttnBiasError, FileFormatError, RangeError
 from .axes import MOST_RUNS, axes_of, combinations, distinct, plain, plain_list, writable
 from .code import FOREIGN, as_modules

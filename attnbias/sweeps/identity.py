@@ -10,8 +10,8 @@ import torch
 
 from .._marks import differing, digest, projections
 from ..data import Dataset
+from ..dynamics.checkpoint import TOLERANCE, loss_mark, rule_mark
 from ..dynamics.coordinates import LinearHead
-from ..dynamics.identity import TOLERANCE, loss_mark, rule_mark
 from ..dynamics.problem import JointProblem, Problem
 from ..losses import as_loss
 from .code import FOREIGN

@@ -8,8 +8,8 @@ import psutil
 
 from .._validate import require_int, require_type
 from ..dataset import Dataset
+from ..dynamics.choice import GRAM_LIMIT
 from ..dynamics.recording import RECORDS
-from ..dynamics.request import GRAM_LIMIT
 from ..errors import AttnBiasError, MemoryLimitError
 from .code import FOREIGN
 from .grid import Grid

@@ -10,7 +10,7 @@ import torch
 
 from ..data import Dataset
 from ..dynamics.batched.runs import BatchedRuns, batched_bytes
-from ..dynamics.ending import missed
+from ..dynamics.metrics import missed
 from ..dynamics.problem import Problem, adversarial_init, small_start
 from ..dynamics.recording import LOG_NORM, STATUS, finished, fixed_series, matrix_series
 from ..dynamics.trace import Trace

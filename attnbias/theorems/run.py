@@ -18,13 +18,12 @@ import torch
 from .._validate import as_numbers, require_flag, require_number, short
 from ..data import Dataset
 from ..dataset import require_dataset
-from ..dynamics.request import resolve_svm
 from ..dynamics.softmax import Scores, SoftmaxState, softmax_state
 from ..dynamics.trace import Trace
 from ..errors import RangeError
 from ..geometry.coherence import Coherence, coherence_beside
 from ..geometry.constants import Constants, token_constants
-from ..geometry.svm import SVMSolution, solve_w_svm
+from ..geometry.svm import SVMSolution, resolve_svm, solve_w_svm
 from ..geometry.tokens import gap_rows, token_scores
 from ..losses import EXPONENTIAL
 from .hypotheses import EPS, SMALLEST_SOFTMAX, Hypotheses
@@ -100,7 +99,7 @@ class TraceView(Hypotheses):
         self.n, self.N = data.n, len(self.sequence)
         require_same_shapes(data, trace, self.N)
         require_same_data(data, trace, self.rows)
-        self.svm = resolve_svm(svm, data, self) or solve_w_svm(data)
+        self.svm = resolve_svm(svm, data, self.rows) or solve_w_svm(data)
         self.Xi = float(self.svm.margin)
         self.step, self.gaps = trace.step, trace.gaps
         self.W_norm = trace.W_norm

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from attnbias.data import Dataset
-from attnbias.dynamics.request import record_steps
+from attnbias.dynamics.loop import record_steps
 from attnbias.dynamics.train import train
 from attnbias.errors import RangeError
 from attnbias.geometry.svm import SVMSolution, solve_w_svm

@@ -11,7 +11,7 @@ from laboratory_setups import SETUPS, rule_of, setup_of
 
 from attnbias import NGD, Dataset, solve_w_svm, token_scores, train
 from attnbias.data import make_score_lock
-from attnbias.dynamics.request import record_steps
+from attnbias.dynamics.loop import record_steps
 from attnbias.theorems import check_lock
 from tools.files import ROOT
 

@@ -6,11 +6,10 @@ import numpy as np
 import torch
 
 from ..._validate import short
-from ...dynamics.iteration import Gradient, Vector
 from ...dynamics.loop import iterate
 from ...dynamics.trace import Trace
 from ...errors import DivergedError, DtypeError, RangeError
-from ...rules import Descent, Rule
+from ...rules import Descent, Gradient, Rule, Vector
 
 
 class Stack:

@@ -6,10 +6,10 @@ import torch
 
 from ..._validate import require_int
 from ...data import Dataset
-from ...dynamics.iteration import Gradient
 from ...dynamics.softmax import Scores, finite_or_zero, relative, signed_excess, softmax_state
 from ...dynamics.trace import Trace
 from ...losses import as_loss
+from ...rules import Gradient
 from ..common.arguments import as_start, require_even
 from ..common.dynamics import Stack, run
 from ..heads.dynamics import laid_out

@@ -5,12 +5,11 @@ from __future__ import annotations
 import torch
 
 from ...data import Dataset
-from ...dynamics.iteration import Gradient
 from ...dynamics.softmax import Scores, relative, softmax_state
 from ...dynamics.trace import Trace
 from ...geometry.tokens import gap_rows, optimal_tokens, token_scores
 from ...losses import as_loss
-from ...rules import Descent
+from ...rules import Descent, Gradient
 from ..common.arguments import as_finite, as_start, require_even
 from ..common.dynamics import Stack, run
 

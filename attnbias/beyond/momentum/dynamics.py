@@ -10,13 +10,12 @@ import torch
 
 from ..._validate import require_number
 from ...data import Dataset
-from ...dynamics.iteration import Gradient
 from ...dynamics.recording import LONGEST_STEP
 from ...dynamics.trace import Trace
 from ...dynamics.train import train
 from ...geometry.svm import SVMSolution
 from ...losses import Loss
-from ...rules import NGD, Memory, Rule
+from ...rules import NGD, Gradient, Memory, Rule
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,12 +9,11 @@ import torch
 
 from ..._validate import short
 from ...data import Dataset
-from ...dynamics.iteration import Gradient
 from ...dynamics.softmax import relative, signed_excess
 from ...dynamics.trace import Trace
 from ...errors import DtypeError, ShapeError
 from ...losses import Loss, as_loss
-from ...rules import Descent
+from ...rules import Descent, Gradient
 from ..common.arguments import as_start, require_even, require_kind
 from ..common.dynamics import Stack, run, split_rule
 from .data import Readout

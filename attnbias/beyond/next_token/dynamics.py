@@ -5,11 +5,10 @@ from __future__ import annotations
 import torch
 
 from ..._validate import require_choice
-from ...dynamics.iteration import Gradient, Vector
 from ...dynamics.softmax import relative, signed_excess
 from ...dynamics.trace import Trace
 from ...errors import RangeError
-from ...rules import Descent
+from ...rules import Descent, Gradient, Vector
 from ..common.arguments import as_finite, as_start
 from ..common.dynamics import run, split_rule
 from .data import NextTokenData, require_next_tokens

@@ -9,16 +9,15 @@ import torch
 
 from ..._validate import require_choice, require_number, short
 from ...data import Dataset
+from ...dynamics.arguments import initial_matrix, require_inputs
 from ...dynamics.coordinates import LinearHead
-from ...dynamics.iteration import Gradient, Vector
 from ...dynamics.loop import iterate
 from ...dynamics.problem import Problem
-from ...dynamics.request import initial_matrix, require_inputs
 from ...dynamics.softmax import log_loss_gap, log_mean_loss, log_mean_nonopt
 from ...dynamics.trace import Trace
 from ...errors import RangeError
 from ...losses import Loss, as_loss
-from ...rules import GD, Descent, Memory
+from ...rules import GD, Descent, Gradient, Memory, Vector
 from ..common.arguments import listed
 from .geometry import NORMS
 

@@ -6,7 +6,7 @@ import torch
 
 from ..._validate import require_int
 from ...data import Dataset
-from ...dynamics.request import initial_matrix, require_inputs
+from ...dynamics.arguments import initial_matrix, require_inputs
 from ...dynamics.train import train
 from ...errors import RangeError
 from ...losses import Loss

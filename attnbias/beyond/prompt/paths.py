@@ -8,7 +8,7 @@ import torch
 from ..._validate import require_type
 from ...data import Dataset
 from ...dataset import require_dataset
-from ...dynamics.request import initial_matrix
+from ...dynamics.arguments import initial_matrix
 from ...dynamics.trace import Trace
 from ...errors import ShapeError
 from ...geometry.tokens import gap_rows

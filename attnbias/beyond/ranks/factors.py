@@ -9,12 +9,11 @@ import torch
 
 from ..._validate import require_choice, require_int, require_number
 from ...data import Dataset
-from ...dynamics.iteration import Gradient, Vector
 from ...dynamics.loop import iterate
 from ...dynamics.trace import Trace
 from ...errors import RangeError
 from ...losses import Loss
-from ...rules import NGD
+from ...rules import NGD, Gradient, Vector
 from ..common.arguments import as_finite, seeded
 from ..common.dynamics import Stack
 from ..norms.dynamics import matrix_problem, step_of

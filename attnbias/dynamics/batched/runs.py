@@ -10,9 +10,9 @@ import torch
 from ..._validate import as_device
 from ...errors import RangeError
 from ...losses import EXPONENTIAL, LOGISTIC
+from ..arguments import require_floor
 from ..problem import Problem, moved_by
 from ..recording import NOTHING_SO_FAR, RECORDS, RUNNING
-from ..request import require_floor
 from .step import Fixed, Mixed, State, iteration
 
 CHUNK = 64  # plain iterations in one CUDA graph

@@ -12,9 +12,9 @@ import torch
 from ...rules import Rule
 from .. import recording
 from ..problem import JointProblem, Parameter, Problem, moved_by
-from .forms import STATE, Decoder, Dense, Factored, Span
+from .coordinates import STATE, DecoderArrays, DenseArrays, FactoredArrays, SpanArrays
 from .loop import Law, Log, loop
-from .softmax import Scores, Softmax
+from .softmax import ScoreArrays, Softmax
 
 BLOCK = 24576  # numbers of a block's tokens, 200 kB
 LINE = 64  # bytes of a cache line
@@ -40,40 +40,42 @@ def first_rows(rows) -> np.ndarray:
     return np.concatenate([[0], counts.cumsum(0).numpy()])
 
 
-def span(part: Parameter, matrix: np.ndarray, weights: np.ndarray) -> Span:
+def span(part: Parameter, matrix: np.ndarray, weights: np.ndarray) -> SpanArrays:
     """W or u in span coordinates, at its start."""
     x, target = part.initial_gaps.numpy(), (*part.target_span, part.start_scalars.flatten())
     held = (x.copy(), *(np.zeros_like(x) for _ in range(5)), x)
     held = (*held, *(each.contiguous().numpy() for each in target))
     size = part.scaled.size.numpy()
-    return Span(matrix, weights, np.zeros_like(x), *held, np.zeros_like(x), size)
+    return SpanArrays(matrix, weights, np.zeros_like(x), *held, np.zeros_like(x), size)
 
 
-def factored(part: Parameter, weights: np.ndarray, blocks: int) -> Factored:
+def factored(part: Parameter, weights: np.ndarray, blocks: int) -> FactoredArrays:
     """W in span coordinates, without its Gram matrix."""
     queries = part.scaled.rows.queries
     form = span(part, (queries @ queries.T).numpy(), weights)._replace(blocks=blocks)
     rows = padded(part.scaled.rows.differences)
     R = np.zeros((len(queries), rows.shape[1]))
-    return Factored(*form, rows, R, np.zeros_like(R))
+    return FactoredArrays(*form, rows, R, np.zeros_like(R))
 
 
-def dense(part: Parameter, blocks: int) -> Dense:
+def dense(part: Parameter, blocks: int) -> DenseArrays:
     """W itself, at its start."""
     rows, queries = padded(part.scaled.rows.differences), padded(part.scaled.rows.queries)
     W, target = padded_square(part.start), padded_square(part.unit_target)
     G, Y, R = np.zeros_like(W), np.zeros_like(queries), np.zeros_like(queries)
     moved = (W, W.reshape(-1), np.zeros(W.size), G, G.reshape(-1))
     products, size = np.zeros(len(rows)), part.scaled.size.numpy()
-    return Dense(rows, queries, *moved, Y, R, target.reshape(-1), products, size, blocks)
+    return DenseArrays(rows, queries, *moved, Y, R, target.reshape(-1), products, size, blocks)
 
 
-def decoder(part: Parameter, weights: np.ndarray) -> Decoder:
+def decoder(part: Parameter, weights: np.ndarray) -> DecoderArrays:
     """u itself, at its start."""
     rows = padded(part.scaled.rows.rows)
     u, target = padded(part.start[None])[0], padded(part.unit_target[None])[0]
     products, size = np.zeros(len(rows)), part.scaled.size.numpy()
-    return Decoder(rows, weights, u, np.zeros_like(u), np.zeros_like(u), target, products, size)
+    return DecoderArrays(
+        rows, weights, u, np.zeros_like(u), np.zeros_like(u), target, products, size
+    )
 
 
 def in_one_block(*parts: NamedTuple | None) -> list[NamedTuple | None]:
@@ -163,6 +165,10 @@ class CompiledEngine:
         }
         return arrays | {"progress": self.log.progress, "u_progress": self.log.u_progress}
 
+    def marks(self) -> dict:
+        """None: its rule and problem are known by their numbers."""
+        return {}
+
     def restore(self, arrays: dict) -> None:
         for name, array in self.state_arrays().items():
             array[...] = arrays[name]
@@ -174,7 +180,7 @@ class CompiledEngine:
     def matrix(self) -> torch.Tensor | Callable[[], torch.Tensor]:
         """W, or in coordinates of its rows what makes it, since it may be larger than all else."""
         part, form = self.problem.matrix, self.W
-        if isinstance(form, Dense):
+        if isinstance(form, DenseArrays):
             return torch.from_numpy(form.W[: self.problem.d, : self.problem.d].copy())
         beta = torch.from_numpy(form.beta.copy())
         return functools.partial(moved_by, part.start, part.scaled.rows, beta)
@@ -182,7 +188,7 @@ class CompiledEngine:
     def decoder(self) -> torch.Tensor:
         """u."""
         part, form = self.problem.u, self.u
-        if isinstance(form, Decoder):
+        if isinstance(form, DecoderArrays):
             return torch.from_numpy(form.u[: len(part.start)].copy())
         return moved_by(part.start, part.scaled.rows, torch.from_numpy(form.beta.copy()))
 
@@ -204,17 +210,17 @@ def law_of(problem: Problem | JointProblem, rule: Rule) -> Law:
     )
 
 
-def fixed_scores(problem: Problem) -> Scores:
-    """Scores of a decoder that stays."""
+def fixed_scores(problem: Problem) -> ScoreArrays:
+    """ScoreArrays of a decoder that stays."""
     start = first_rows(problem.rows)
     delta = problem.scores.delta[problem.rows.sequence, problem.column].numpy()
     uniform = np.array([len(set(part)) == 1 for part in np.split(delta, start[1:-1])])
     logs = (problem.scaled.log_size.numpy(), np.zeros(problem.n))
-    return Scores(start, problem.scores.top.numpy(), delta, uniform, *logs)
+    return ScoreArrays(start, problem.scores.top.numpy(), delta, uniform, *logs)
 
 
-def joint_scores(problem: JointProblem, x: np.ndarray) -> Scores:
-    """Scores that are u's products x with its rows, and move with them."""
+def joint_scores(problem: JointProblem, x: np.ndarray) -> ScoreArrays:
+    """ScoreArrays that are u's products x with its rows, and move with them."""
     n = problem.n
     logs = (part.scaled.log_size.numpy() for part in (problem.W, problem.u))
-    return Scores(first_rows(problem.W.rows), x[:n], x[n:], np.zeros(n, bool), *logs)
+    return ScoreArrays(first_rows(problem.W.rows), x[:n], x[n:], np.zeros(n, bool), *logs)

@@ -16,8 +16,8 @@ from numba.core import event
 from .. import problem, recording
 from ..problem import LEAST_SQUARE, LIFT
 from .arithmetic import OPTIONS, Step, inline, inline_sum, log_add
-from .forms import combine, direction, fill, measure, measure_exactly, move
-from .kept import keep
+from .cache import keep
+from .coordinates import combine, direction, fill, measure, measure_exactly, move
 from .softmax import decoder_weights, log_means, scale_weights, softmax
 
 take_length = inline(recording.take_length)

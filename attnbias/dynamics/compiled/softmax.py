@@ -24,7 +24,7 @@ LOSS, GAP, NONOPT = range(3)  # rows of scratch
 FIELDS = "v p fall logs base opt best others excess lost slope log_rest weight x y"
 
 
-class Scores(namedtuple("Scores", "start top delta uniform log_size log_u_size")):
+class ScoreArrays(namedtuple("ScoreArrays", "start top delta uniform log_size log_u_size")):
     """What the decoder makes of the tokens.
 
     start : (n + 1,) first row of each sequence, and the end; top : (n,) optimal tokens' scores;

@@ -10,7 +10,7 @@ from ..._validate import TensorLike, require_flag, require_int, require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dataset import require_dataset
-from ...dynamics.request import initial_decoder, initial_matrix
+from ...dynamics.arguments import initial_decoder, initial_matrix
 from ...geometry.assumptions import log_term
 from ...geometry.tokens import resolve_opt
 from ...rules import NGD

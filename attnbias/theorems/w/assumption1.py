@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import torch
 
@@ -11,11 +10,10 @@ from ..._validate import require_number
 from ...checks import CheckTable
 from ...data import Dataset
 from ...dataset import require_dataset
-from ...dynamics.request import resolve_svm
 from ...errors import InfeasibleError
 from ...geometry.assumptions import assumption1_table, example1_threshold, log_term
 from ...geometry.constants import token_constants
-from ...geometry.svm import SVMSolution, solve_w_svm
+from ...geometry.svm import SVMSolution, resolve_svm, solve_w_svm
 from ...geometry.tokens import gap_rows
 from ..hypotheses import EPS, assumption1_fails
 from ..statements import Statement, at_least, made_by, refused
@@ -167,7 +165,7 @@ def check_assumption1_feasible(data: Dataset, *, svm: SVMSolution | None = None)
     """
     c = token_constants(data, phi=1.0)
     if svm is not None:
-        svm = resolve_svm(svm, data, SimpleNamespace(rows=gap_rows(data)))
+        svm = resolve_svm(svm, data, gap_rows(data))
     reason = assumption1_fails(c) if c.b_1 else "a query token is zero"
     if reason:
         return refused((ROWS, FLOOR, MARGIN), reason)

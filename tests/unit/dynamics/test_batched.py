@@ -25,8 +25,8 @@ from attnbias import GD, NGD, Dataset, Loss, Polyak, solve_w_svm, train
 from attnbias.dynamics import recording
 from attnbias.dynamics.batched import step as module
 from attnbias.dynamics.batched.runs import CHUNK, BatchedRuns, batched_bytes
+from attnbias.dynamics.loop import record_steps
 from attnbias.dynamics.problem import Problem
-from attnbias.dynamics.request import record_steps
 from attnbias.errors import RangeError
 from attnbias.losses import as_loss
 

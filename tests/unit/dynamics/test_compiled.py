@@ -17,9 +17,9 @@ import attnbias
 from attnbias.dynamics import problem, recording
 from attnbias.dynamics.compiled import arithmetic, engine
 from attnbias.dynamics.compiled import loop as module
+from attnbias.dynamics.compiled.coordinates import DecoderArrays
 from attnbias.dynamics.compiled.engine import in_one_block
-from attnbias.dynamics.compiled.forms import Decoder
-from attnbias.dynamics.compiled.softmax import Scores
+from attnbias.dynamics.compiled.softmax import ScoreArrays
 
 NO_PLACE = """
 import numba.core.caching as caching
@@ -170,8 +170,8 @@ def test_the_arrays_of_a_run_lie_alike_wherever_its_data_lie():
     for spare in (1, 300, 7, 90_000):
         u, whole = np.arange(3.0), np.arange(16.0)
         kept += [np.empty(spare), whole, u]  # so that they lie elsewhere each time
-        form = Decoder(whole.reshape(4, 4), whole[:4], u, *(np.ones(5) for _ in range(5)))
-        scores = Scores(np.arange(3), whole[:8], whole[8:], np.ones(2, bool), u, u)
+        form = DecoderArrays(whole.reshape(4, 4), whole[:4], u, *(np.ones(5) for _ in range(5)))
+        scores = ScoreArrays(np.arange(3), whole[:8], whole[8:], np.ones(2, bool), u, u)
         moved_form, nothing, moved_scores = in_one_block(form, None, scores)
         arrays = [*moved_form, *moved_scores]
         for before, after in zip((*form, *scores), arrays, strict=True):

@@ -27,7 +27,8 @@ from attnbias import (
 from attnbias._records import read_npz, write_npz
 from attnbias.beyond.local.data import make_score_trap
 from attnbias.beyond.norms.dynamics import train_steepest
-from attnbias.dynamics import ending
+from attnbias.dynamics import metrics
+from attnbias.dynamics import trace as trace_module
 from attnbias.dynamics.trace import alignment_error
 from attnbias.errors import (
     DtypeError,
@@ -140,7 +141,7 @@ def test_an_svm_of_selected_tokens_that_cannot_be_had_is_named(monkeypatch):
     trace = train(data, GD(1e-3), 10, W0=START)
     assert trace.selected.tolist() == [2]  # the first of two that tie
     assert trace.ending.endswith("; the SVM of the selected tokens has no solution")
-    monkeypatch.setattr(ending, "AT_ONCE", 1)
+    monkeypatch.setattr(trace_module, "AT_ONCE", 1)
     trace = train(LOCKED, GD(1e-3), 10, W0=START)
     assert trace.ending.endswith(
         "; solve_w_svm(data, trace.selected) is the SVM of the selected tokens"
@@ -291,7 +292,7 @@ def test_other_long_steps_ask_for_a_smaller_one():
 
 def test_a_tie_with_the_optimal_token_is_no_end_on_it():
     logits = torch.tensor([[0.0, 0.0, -1.0], [0.0, -1.0, -torch.inf], [0.0, 2.0, 1.0]])
-    assert ending.missed(logits, torch.tensor([0, 0, 0])).tolist() == [0, 2]
+    assert metrics.missed(logits, torch.tensor([0, 0, 0])).tolist() == [0, 2]
 
 
 def test_a_run_that_stands_still_says_since_when():

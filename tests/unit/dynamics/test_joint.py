@@ -24,7 +24,7 @@ from plain_loop import autograd_run
 from tolerances import AUTOGRAD, CLOSED_FORM, FORMS, PRINTED_FIVE_RELATIVE, PRINTED_FOUR_RELATIVE
 
 from attnbias import GD, NGD, Dataset, Polyak, Trace, solve_u_svm, solve_w_svm, train
-from attnbias.dynamics import request
+from attnbias.dynamics import arguments
 from attnbias.dynamics.recording import OF_OPTIMAL
 from attnbias.errors import DtypeError, InfeasibleError, RangeError
 from attnbias.theorems.run import TraceView
@@ -176,7 +176,7 @@ def test_infeasible_labels_need_svm_false():
 
 
 def test_records_beyond_memory_are_refused(monkeypatch):
-    monkeypatch.setattr(request, "LARGEST_RECORDS", 8 * 21 * (18 + 2 + 2 * 2))
+    monkeypatch.setattr(arguments, "LARGEST_RECORDS", 8 * 21 * (18 + 2 + 2 * 2))
     assert joint(orthogonal(), NGD(0.1), 20, record=range(21)).status == "completed"
     with pytest.raises(RangeError, match="record"):
         joint(orthogonal(), NGD(0.1), 21, record=range(22))

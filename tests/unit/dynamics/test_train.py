@@ -42,7 +42,8 @@ from attnbias import (
     solve_w_svm,
     train,
 )
-from attnbias.dynamics.request import choose_coordinates, iteration_work, record_steps
+from attnbias.dynamics.choice import choose_coordinates, iteration_work
+from attnbias.dynamics.loop import record_steps
 from attnbias.errors import DtypeError, RangeError
 from attnbias.losses import LOGISTIC
 

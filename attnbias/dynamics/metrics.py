@@ -1,4 +1,4 @@
-"""Where a run ended: the tokens that it selects, its direction, and why it stopped."""
+"""How far W stands from a direction, and which sequences a run leaves on other tokens."""
 
 from __future__ import annotations
 
@@ -6,18 +6,12 @@ import numpy as np
 import torch
 
 from .._threads import spared
-from ..dataset import Dataset
-from ..errors import AttnBiasError, DtypeError, InfeasibleError, RangeError, ShapeError
+from ..errors import DtypeError, RangeError, ShapeError
 from ..geometry.solution import SVMSolution
-from ..geometry.svm import solve_w_svm
 from ..geometry.tokens import GapRows, gaps_of, logits_of
-from ..rules import Descent
 
-LISTED = 6  # sequences that the words name
-AT_ONCE = 1000  # rows N' up to which words wait for a hard-margin solution: a second
 LAST = "the last W has attnbias.dynamics.trace.alignment_error(trace.W[None], svm.W)"
 ROUNDING = 4e-15  # share of the largest eigenvalue below which, for each row, one is rounding
-STILL = 1e-3  # of |W|; GD on its way moves by log 2 of log t in the later half, some hundredths
 SAME = 1e-6  # share of |W|^2 by which gaps and norm of a run may disagree: rounding
 
 
@@ -26,66 +20,6 @@ def missed(logits: torch.Tensor, opt: torch.Tensor) -> torch.Tensor:
     best = logits == logits.amax(dim=1, keepdim=True)
     own = best.gather(1, opt[:, None]).squeeze(1) & (best.sum(dim=1) == 1)
     return (~own).nonzero().flatten()
-
-
-def in_words(trace, data: Dataset | None) -> str:
-    """On which tokens the sequences end; with the data, how W stands to the SVM of those."""
-    logits, opt = trace.last_logits, trace.opt
-    if logits is None:
-        return ""
-    if not bool(logits[torch.isfinite(logits)].any()):
-        return "all logits are equal, so that no token is selected"
-    if opt is None:
-        found = "no optimal tokens given, `selected` has those that it ends on"
-    else:
-        others, n = missed(logits, opt).tolist(), len(opt)
-        if not others:
-            return "every sequence ends on its optimal token"
-        named = ", ".join(map(str, others[:LISTED])) + (", ..." if len(others) > LISTED else "")
-        found = f"{n - len(others)} of {n} sequences end on their optimal token (not: {named})"
-    if data is None or not len(trace.step) or trace.status == "diverged":
-        return found
-    parts = (found, _standing_still(trace), _beside_their_svm(trace, data))
-    return "; ".join(filter(None, parts))
-
-
-def _standing_still(trace) -> str:
-    """Since when W has moved by next to nothing of its norm, if for half of the run or longer."""
-    path, step = trace.path_length, trace.step
-    if not (np.isfinite(path).all() and trace.W_norm[-1] > 0):
-        return ""
-    left = path[-1] - path
-    first = int(np.argmax(left <= STILL * trace.W_norm[-1]))
-    if 2 * step[first] >= step[-1]:
-        return ""
-    by, steps = left[first], step[-1] - step[first]
-    return (
-        f"W stands still: it has moved by {by:.1g} in the {steps:,} steps "
-        f"since step {step[first]:,}, at step size {trace.step_size[-1]:.3g} (largest_gd_step_size "
-        "in diagnose(data).constants keeps every step short)"
-    )
-
-
-def _beside_their_svm(trace, data: Dataset) -> str:
-    if trace.gaps.shape[1] > AT_ONCE:
-        return "solve_w_svm(data, trace.selected) is the SVM of the selected tokens"
-    try:
-        error = trace.alignment_with(solve_w_svm(data, trace.selected))[-1]
-    except InfeasibleError:
-        return "the SVM of the selected tokens has no solution"
-    except AttnBiasError as refused:
-        return f"the SVM of the selected tokens is not solved for ({type(refused).__name__})"
-    return f"1 - cosine with the SVM of the selected tokens {error:.2g}"
-
-
-def why_diverged(rule: Descent) -> str:
-    """What a step that is too long for floats comes from."""
-    if getattr(rule, "gap_power", 0) and rule.log_max_step == np.inf:
-        return (
-            "the loss stays above the floor of Polyak's step while the gradient vanishes, so that "
-            "steps grow without end: give a cap, Polyak(max_step=...)"
-        )
-    return "a step too long for floats, or its logits: take a smaller step size, or smaller tokens"
 
 
 def away_from(trace, svm: SVMSolution) -> np.ndarray:

@@ -40,7 +40,7 @@ DENSE = "rows queries W flat speed gradient flat_gradient Y R target products si
 DECODER = "rows weights u low gradient target products size"
 
 
-class Span(namedtuple("Span", SPAN, defaults=[1])):
+class SpanArrays(namedtuple("SpanArrays", SPAN, defaults=[1])):
     """W = W_0 + sum_k beta_k z_k, or u alike, through its gaps x = x_0 + K beta, of `scaled` rows.
 
     matrix : K; x_low, beta_low : what rounding left of x and of beta; weights : p, scaled;
@@ -51,22 +51,27 @@ class Span(namedtuple("Span", SPAN, defaults=[1])):
     """
 
 
-# Span without K: its gaps move by D_i (M R)_i, with the rows D = x_opt - x_tau, R_i = D_i' p_i
+# The span without K: its gaps move by D_i (M R)_i, with the rows D = x_opt - x_tau, R_i = D_i' p_i
 # and matrix = M = Z Z'. The gradient's norm is known before the second product, so that a step,
 # its softmax and the next R_i share one pass over D_i.
-Factored = namedtuple("Factored", (*Span._fields, "rows", "R", "MR"))
+FactoredArrays = namedtuple("FactoredArrays", (*SpanArrays._fields, "rows", "R", "MR"))
 
 
-class Dense(namedtuple("Dense", DENSE)):
+class DenseArrays(namedtuple("DenseArrays", DENSE)):
     """W itself, d x d, beside its flat view; products, size D Y with Y = Z W', are made afresh."""
 
 
-class Decoder(namedtuple("Decoder", DECODER)):
+class DecoderArrays(namedtuple("DecoderArrays", DECODER)):
     """u itself, and its scores, products size B u; low : what rounding left of u."""
 
 
 HELD = ("x", "x_low", "beta", "beta_low", "speed_x", "speed_beta")
-STATE = {Span: HELD, Factored: HELD, Dense: ("W", "speed"), Decoder: ("u", "low")}
+STATE = {
+    SpanArrays: HELD,
+    FactoredArrays: HELD,
+    DenseArrays: ("W", "speed"),
+    DecoderArrays: ("u", "low"),
+}
 
 
 # --- of each form ----------------------------------------------------------------------------
@@ -209,7 +214,9 @@ def _by_type(task, options) -> None:
 
     @overload(task, jit_options=options, strict=False)
     def choose(form, *others):
-        return globals()[f"_{task.__name__}_{form.instance_class.__name__.lower()}"]
+        return globals()[
+            f"_{task.__name__}_{form.instance_class.__name__.removesuffix('Arrays').lower()}"
+        ]
 
 
 for _task in (move, fill, combine, direction, measure):

@@ -1,4 +1,4 @@
-"""What a caller of `train` may ask for: every refusal comes from here, before any work."""
+"""What a caller of `train` may give: every refusal but that of a choice, before any work."""
 
 from __future__ import annotations
 
@@ -8,65 +8,18 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 
-from .._validate import (
-    as_floats,
-    require_choice,
-    require_flag,
-    require_int,
-    require_type,
-    short,
-)
+from .._validate import as_floats, require_flag
 from ..data import Dataset
 from ..dataset import require_dataset
 from ..errors import DtypeError, InfeasibleError, MissingDecoderError, RangeError, SolverError
-from ..geometry.solution import require_svm
-from ..geometry.svm import SVMSolution, solve_w_svm
-from ..losses import Loss
-from ..rules import Descent, Rule
-from .coordinates import TorchEngine
-from .problem import JointProblem, Parameter, Problem
+from ..rules import Descent
+from .problem import JointProblem, Problem
 from .trace import Trace
 
-COORDINATES = ("auto", "dense", "factored", "span")
-ENGINES = ("auto", "compiled", "torch")
 LARGEST_RECORDS = 2**32  # bytes
-GRAM_LIMIT = 2**31  # bytes; above it no Gram matrix is built
-CACHE = 2**21  # bytes
-# The longest token of a sequence over its shortest, up to which |step| = eta to 1e-12 by a Gram
-# matrix: it loses the square of that where long tokens cancel (25 draws, 30 steps: 8e-13 at 1e3,
-# 3e-11 at 1e4, 4e-8 at 1e6).
-EXACT_SPREAD = 1e3
 SMALLER = "record fewer iterations, take fewer features or tokens, or a machine with more memory"
-
-
-def record_steps(record, steps: int) -> np.ndarray:
-    """The iterations to record, sorted: given ones, or so many spaced geometrically."""
-    if isinstance(record, int | np.integer) and not isinstance(record, bool | np.timedelta64):
-        count = require_int("record", int(record), low=1, high=10**7)
-        inner = np.geomspace(1, max(steps, 1), max(count - 1, 1)).round().astype(np.int64)
-        return np.unique(np.concatenate([[0], inner.clip(max=steps), [steps]]))
-    try:
-        chosen = np.asarray(record)
-    except (TypeError, ValueError, RuntimeError):
-        chosen = np.asarray([None])
-    if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
-        raise DtypeError(
-            "record",
-            expected="an integer or a non-empty sequence of integers",
-            got=f"{type(record).__name__} {short(record)}",
-            remedy="for example record=[0, 10, 100] or record=200",
-        )
-    if chosen.min() < 0 or chosen.max() > steps:
-        raise RangeError(
-            "record",
-            expected=f"iterations from 0 to steps = {steps}",
-            got=f"{chosen.min()} to {chosen.max()}",
-            remedy="run more steps, or record fewer",
-        )
-    return np.unique(chosen.astype(np.int64))
 
 
 def require_inputs(data, rule: Descent, u0, train_u) -> bool:
@@ -170,16 +123,6 @@ def with_opt(data: Dataset, svm) -> tuple[Dataset, Any, bool]:
     return dataclasses.replace(data, opt=torch.zeros_like(data.lengths)), False, False
 
 
-def resolve_svm(svm, data: Dataset, problem: Parameter) -> SVMSolution | None:
-    """W_mm of these data: solved here, given and checked against their rows, or none."""
-    if svm is False:
-        return None
-    if svm is None or svm is True:
-        return solve_w_svm(data)
-    require_type("svm", svm, SVMSolution, "an SVMSolution, or False", "pass solve_w_svm(data)")
-    return require_svm(svm, problem.rows)
-
-
 @contextlib.contextmanager
 def unless_unmeasured() -> Iterator[None]:
     """A hard-margin problem that isn't solved names the way to train all the same."""
@@ -190,38 +133,6 @@ def unless_unmeasured() -> Iterator[None]:
         remedy = f"{error.remedy}; or train with svm=False, which measures no alignment"
         error.__init__(error.what, **words, remedy=remedy)  # keeps the certificate
         raise
-
-
-def choose_engine(engine: str, data: Dataset, loss: Loss, rule: Descent):
-    """The compiled loops where they can serve, else torch."""
-    require_choice("engine", engine, ENGINES)
-    possible = data.X.device.type == "cpu" and loss.compiled is not None
-    possible = possible and isinstance(rule, Rule)
-    if engine == "compiled" and not possible:
-        raise RangeError(
-            "engine",
-            expected="'torch' for this loss, device or rule",
-            got=f"'compiled' with loss {loss.name!r} and {rule.name} on {data.X.device}",
-            remedy="use engine='auto'",
-        )
-    if not possible or engine == "torch":
-        return TorchEngine
-    from .compiled.engine import CompiledEngine  # here, as numba takes half a second
-
-    return CompiledEngine
-
-
-def require_coordinates(coordinates: str, engine, joint: bool) -> str:
-    """Coordinates that the engine knows."""
-    require_choice("coordinates", coordinates, COORDINATES)
-    if coordinates == "factored" and (joint or engine is TorchEngine):
-        raise RangeError(
-            "coordinates",
-            got="'factored'",
-            remedy="use coordinates='auto'",
-            expected="'span' or 'dense' " + ("in joint training" if joint else "in torch"),
-        )
-    return coordinates
 
 
 def require_room(rows: int, columns: int) -> None:
@@ -257,53 +168,3 @@ def require_floor(problem: Problem, rule: Descent) -> None:
             remedy="leave loss_floor=None to use L* itself",
             expected=f"at most L* = exp({log_best:.6g}), the smallest reachable loss",
         )
-
-
-def iteration_work(n: int, N: int, d: int, joint: bool = False) -> dict[str, float]:
-    """Work of an iteration in each coordinates, in entries of K that are read from the cache.
-
-    Parameters
-    ----------
-    n, N, d : int
-        Sequences, rows N' = n (T - 1), features.
-    joint : bool
-        Whether the decoder's n + N' rows are there as well.
-    """
-    M, tokens = n + N, 4 * _read(N * d)
-    dense = tokens + n * d**2 + 20 * _read(d**2)
-    if joint:
-        return {"span": _read(N**2) + _read(M**2), "dense": dense + 4 * _read(M * d)}
-    return {"span": _read(N**2), "factored": tokens + n**2 * d / 2, "dense": dense}
-
-
-def _read(numbers: int) -> int:
-    """Reading from memory takes twice as long as from the cache."""
-    return numbers if 8 * numbers < CACHE else 2 * numbers
-
-
-def token_spread(problem: Problem | JointProblem) -> float:
-    """The longest token of a sequence over its shortest but zero, in the worst sequence."""
-    keys = problem.matrix.rows.keys
-    if keys is None:
-        return 1.0
-    sizes = keys.abs().amax(dim=2)
-    least = sizes.masked_fill(sizes == 0, math.inf).amin(dim=1)
-    return float((sizes.amax(dim=1) / least).max())
-
-
-def choose_coordinates(problem, steps: int, joint: bool, factored: bool = True) -> str:
-    """The cheapest coordinates for so many steps, the Gram matrix's set-up included.
-
-    "dense" where a Gram matrix would not keep the digits of a step.
-    """
-    if token_spread(problem) > EXACT_SPREAD:
-        return "dense"
-    n, N, d = problem.n, problem.N, problem.d
-    work = iteration_work(n, N, d, joint)
-    if not factored:
-        work.pop("factored", None)
-    entries = N**2 + ((n + N) ** 2 if joint else 0)
-    work["span"] += entries * d / 2 / max(steps, 1)
-    if 8 * entries > GRAM_LIMIT:
-        del work["span"]
-    return min(work, key=work.__getitem__)

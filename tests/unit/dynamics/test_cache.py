@@ -7,7 +7,7 @@ import pickle
 import numba
 import pytest
 
-from attnbias.dynamics.compiled import kept
+from attnbias.dynamics.compiled import cache
 
 
 def double(x):
@@ -21,7 +21,7 @@ def called(tmp_path, monkeypatch):
 
     def call() -> bool:
         dispatcher = numba.njit(double)
-        kept.keep(dispatcher)
+        cache.keep(dispatcher)
         assert dispatcher(2) == 4
         return bool(dispatcher.stats.cache_hits)
 
@@ -68,7 +68,7 @@ def test_a_disk_on_which_nothing_can_be_written_or_read(called, tmp_path, monkey
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "writing", full)
+        patch.setattr(cache, "writing", full)
         assert not called() and not called() and not files(tmp_path)
     called()
     (file,) = files(tmp_path)
