@@ -7,9 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._provenance import VERSION
-
-__version__ = VERSION
+__version__ = "0.1.0"
 _ROOT = Path(__file__).parent
 
 if TYPE_CHECKING:

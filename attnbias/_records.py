@@ -1,10 +1,20 @@
-"""Records: json, with arrays beside it or alone, sealed by a checksum, never unpickled."""
+"""Records: json, with arrays beside it or alone, sealed by a checksum, never unpickled.
+
+And where a result comes from, which its record says: command, commit, versions, device, date.
+"""
 
 from __future__ import annotations
 
+import datetime
+import functools
 import hashlib
 import json
+import platform
+import re
+import shlex
 import struct
+import subprocess
+import sys
 import warnings
 import zipfile
 from collections import Counter
@@ -13,7 +23,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+import torch
 
+from . import __version__
 from ._files import as_path, read_text, reading, write_text, writing
 from .errors import ChecksumError, DtypeError, FileFormatError
 
@@ -23,6 +35,17 @@ _SEALED = "attnbias_sealed"  # an empty array that says that a header belongs to
 # A file of ours is not compressed; one of a user's may be, within reason.
 _LEAST_LIMIT, _LARGEST_RATIO = 2**26, 20
 _END = struct.Struct("<4s4H2LH")  # a zip file's end: its fifth field counts the members
+_PACKAGES = ("numpy", "torch", "numba", "accelerate", "transformers", "tokenizers")
+_SECRET = re.compile(  # names of options; --tokens and --tokenizer are none
+    r"token(?!s|i[sz])|secret|passw|passphrase|pwd|credential|bearer|auth(?!or)"
+    r"|(api|access|private|secret)[-_]?key|(^|[-_])(key|pat)$",
+    re.IGNORECASE,
+)
+_ASSIGNED = re.compile(r"([^=:\s]+)(\s*[=:]\s*)(.+)", re.DOTALL)
+_SHAPES = re.compile(  # what is a secret wherever it stands
+    r"(?<=://)[^/@\s]+(?=@)|\b(hf|gh[a-z]|github_pat|glpat|sk|xox[a-z])[-_][\w-]{16,}"
+)
+_ROOTED = re.compile(r"(?:(?<==)|^)(?:/|[A-Za-z]:\\)(?:[^/\\]*[/\\])*(?=[^/\\])")
 
 
 def seal(header: dict, content: Iterable[bytes] = ()) -> dict:
@@ -209,3 +232,60 @@ def _require_arrays(stream: BinaryIO) -> None:
             "as many; write them uncompressed"
         )
     stream.seek(0)
+
+
+def provenance(device="cpu") -> dict:
+    """A json-safe record of what produced a result."""
+    return {
+        "command": _command(sys.argv),
+        "commit": _commit(),
+        "versions": _versions(),
+        "device": _device_name(device),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _command(words: list[str]) -> str:
+    """The command line; what may be a secret, by its option or by its look, is ***.
+
+    Of a path that starts at the root its last part is kept: the folders above are one machine's.
+    """
+    kept, hidden = [], False
+    for word in words[1:]:
+        named = _ASSIGNED.fullmatch(word)
+        if hidden and not word.startswith("--"):
+            word = "***"
+        elif named and _SECRET.search(named[1]):
+            word = named[1] + named[2] + "***"
+        kept.append(_ROOTED.sub("", _SHAPES.sub("***", word)))
+        hidden = word.startswith("-") and not named and bool(_SECRET.search(word))
+    program = [Path(name).name for name in words[:1]]
+    if program == ["__main__.py"]:  # python -m attnbias
+        program = ["attnbias"]
+    return shlex.join(program + kept)
+
+
+def _versions() -> dict:
+    used = {name: sys.modules[name].__version__ for name in _PACKAGES if sys.modules.get(name)}
+    return {"attnbias": __version__, "python": platform.python_version(), **used}
+
+
+@functools.cache
+def _commit() -> str | None:
+    """The commit of the checkout this package is imported from, None outside one."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return None
+    try:
+        command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _device_name(device) -> str:
+    device = torch.device(device)
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{device.type} ({platform.machine()})"

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from . import _sequences, _tables
-from ._frames import listing
 from ._records import read_npz, write_npz
 from ._validate import (
     DeviceLike,
@@ -25,6 +23,9 @@ from ._validate import (
     require_shape,
     require_type,
 )
+from ._validate import sequences as _sequences
+from ._validate import tables as _tables
+from ._validate.frames import listing
 from .errors import FileFormatError, QueryError, ShapeError
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import torch
 
-from ._sequences import as_lengths, without_padding
 from ._validate import (
     TensorLike,
     as_float_tensor,
@@ -19,6 +18,7 @@ from ._validate import (
     require_int,
     require_shape,
 )
+from ._validate.sequences import as_lengths, without_padding
 from .dataset import Dataset, require_dataset
 from .errors import DtypeError, MissingDecoderError
 from .losses import Loss, as_loss

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from attnbias._files import read_text, write_text
-from attnbias._provenance import provenance
+from attnbias._records import provenance
 from attnbias.errors import FileFormatError
 
 KIND, FORMAT = "bench", 1

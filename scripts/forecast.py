@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from attnbias._provenance import provenance
-from attnbias._records import plain_json, write_json
+from attnbias._records import plain_json, provenance, write_json
 from book.studies.forecasts import KINDS, draw, judge_one
 
 

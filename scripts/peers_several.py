@@ -94,7 +94,7 @@ def number(value, digits: int = 4) -> float:
 def described(options, numbers) -> dict:
     import cvxpy
 
-    from attnbias._provenance import provenance
+    from attnbias._records import provenance
 
     commit = subprocess.run(
         ["git", "-C", options.checkout, "rev-parse", "HEAD"],

@@ -15,7 +15,7 @@ import json
 import math
 from pathlib import Path
 
-from attnbias._provenance import provenance
+from attnbias._records import provenance
 from attnbias._threads import one_thread
 from attnbias.errors import DivergedError
 from attnbias.nets import HeadTrace

@@ -11,8 +11,7 @@ import argparse
 
 import pandas as pd
 
-from attnbias._provenance import provenance
-from attnbias._records import plain_json, write_json
+from attnbias._records import plain_json, provenance, write_json
 from attnbias._threads import one_thread
 from book.studies.starting_values import (
     BATCH,

@@ -11,8 +11,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from .. import __version__
 from .._extras import need
-from .._provenance import VERSION
 from ..errors import AttnBiasError, MissingDecoderError
 from .base import Command, Parser, add_json, as_json
 from .heads import FILES, heads_arguments, run_heads
@@ -162,7 +162,7 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     plain = argparse.RawDescriptionHelpFormatter
     about = "The implicit bias of self-attention, exact and checked."
     parser = Parser("attnbias", description=about, epilog=NOTES, formatter_class=plain)
-    parser.add_argument("--version", action="version", version=f"attnbias {VERSION}")
+    parser.add_argument("--version", action="version", version=f"attnbias {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         about = f"{command.help[0].upper()}{command.help[1:]}."

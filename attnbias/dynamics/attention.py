@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from .._sequences import as_labels, as_lengths, without_padding
 from .._validate import (
     TensorLike,
     as_float_tensor,
@@ -14,6 +13,7 @@ from .._validate import (
     require_finite,
     require_shape,
 )
+from .._validate.sequences import as_labels, as_lengths, without_padding
 from ..errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from ..losses import Loss, as_loss
 from .risk import AttentionGradient, Risk, has_tangent, readable, risk, scaled

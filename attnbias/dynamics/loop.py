@@ -17,7 +17,7 @@ import torch
 from tqdm import tqdm
 
 from .._files import owned, target_path
-from .._provenance import provenance
+from .._records import provenance
 from .._threads import spared
 from .._validate import (
     PathLike,

@@ -8,7 +8,7 @@ import numpy as np
 from tqdm import tqdm
 
 from .._files import as_path, new_result, target_path
-from .._provenance import provenance
+from .._records import provenance
 from .._validate import require_choice, require_flag, require_int, require_type
 from ..checks import CheckTable
 from ..nets.data.examples import TextExamples

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 import torch
 
-from .._provenance import provenance
-from .._records import read_json, read_npz, write_json, write_npz
+from .._records import provenance, read_json, read_npz, write_json, write_npz
 from .._validate import PathLike, require_flag, require_number
 from ..checks import Check, CheckTable
 from ..dynamics.rates import fit_rate

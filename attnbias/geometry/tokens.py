@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch.linalg import vector_norm
 
-from .._sequences import as_token_indices
 from .._validate import TensorLike, as_floats, require_shape, require_vectors
+from .._validate.sequences import as_token_indices
 from ..data import Dataset
 from ..dataset import require_dataset
 from ..errors import MissingDecoderError, RangeError, TiedTokensError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import joblib
 from tqdm import tqdm
 
-from .._provenance import provenance
+from .._records import provenance
 from .._threads import one_thread
 from .._validate import DeviceLike, PathLike, as_device, require_flag, require_int
 from ..errors import DeviceError, DtypeError

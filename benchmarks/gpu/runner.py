@@ -144,7 +144,7 @@ def child_of(arguments: list[str]) -> Callable[[float], int | None]:
 def be_child(asked) -> int:
     """Do one stage, and no longer than the process that asked for it lives."""
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(1)), daemon=True).start()
-    from attnbias._provenance import provenance
+    from attnbias._records import provenance
 
     from .stages import jobs_of
 

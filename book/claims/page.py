@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from attnbias._provenance import provenance
+from attnbias._records import provenance
 
 from .answers import Answer, render_answers
 from .claim import CONTRADICTED, ONLY_WHEN, Claim, Finding

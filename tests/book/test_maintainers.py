@@ -8,8 +8,7 @@ import re
 import pytest
 import test_book
 
-from attnbias import _records, errors, experiments
-from attnbias._provenance import VERSION
+from attnbias import __version__, _records, errors, experiments
 from attnbias.sweeps.parquet import read_table
 from book.claims import Evidence, find_all, refute
 from tools import sync_notebooks
@@ -117,7 +116,7 @@ def test_every_name_that_the_page_calls_a_table_is_one():
 
 def test_the_version_stands_the_same_in_its_three_files():
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.M).group(1)
-    assert {version(ROOT), VERSION, cited} == {VERSION}
+    assert {version(ROOT), __version__, cited} == {__version__}
 
 
 # The files in book/results that the library reads back.

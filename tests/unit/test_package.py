@@ -140,7 +140,7 @@ for name in ("nets", "optim", "beyond", "plots", "theorems", "errors"):  # in wh
 assert attnbias.train is vars(attnbias)["train"]
 assert attnbias.geometry.svm.solve_w_svm is attnbias.solve_w_svm
 assert {"train", "__version__", "geometry", "nets", "optim"} <= set(dir(attnbias))
-assert not {"TYPE_CHECKING", "VERSION", "importlib", "sys", "_public"} & set(dir(attnbias))
+assert not {"TYPE_CHECKING", "importlib", "sys", "_public"} & set(dir(attnbias))
 everything = {}
 exec("from attnbias import *", everything)
 assert set(attnbias.__all__) == everything.keys() - {"__builtins__"}

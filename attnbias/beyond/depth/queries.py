@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..._sequences import as_token_indices
+from ..._validate.sequences import as_token_indices
 from ...dataset import Dataset, require_dataset
 from ...errors import ShapeError
 from ...geometry.svm import SVMSolution

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from ..._sequences import as_token_indices
 from ..._validate import require_number
+from ..._validate.sequences import as_token_indices
 from ...data.synthetic import least_decoder
 from ...dataset import Dataset, require_dataset
 from ...errors import InfeasibleError

@@ -14,8 +14,7 @@ from tqdm import tqdm
 
 from ..._files import as_path, owned, read_text, target_path
 from ..._marks import digest
-from ..._provenance import provenance
-from ..._records import as_stored, other_settings, read_json, write_json
+from ..._records import as_stored, other_settings, provenance, read_json, write_json
 from ..._threads import one_thread
 from ..._validate import require_flag, require_int, require_mapping, require_type, short
 from ...checks import CheckTable

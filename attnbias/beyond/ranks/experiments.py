@@ -10,7 +10,7 @@ import torch
 from tqdm import tqdm
 
 from ..._files import new_result
-from ..._provenance import provenance
+from ..._records import provenance
 from ..._validate import require_flag, require_int, short
 from ...data import Dataset
 from ...errors import DtypeError, FileFormatError, InfeasibleError, SolverError

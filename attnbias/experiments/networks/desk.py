@@ -18,8 +18,7 @@ import torch
 from ..._extras import need
 from ..._files import new_result
 from ..._marks import digest
-from ..._provenance import provenance
-from ..._records import as_stored, other_settings, read_json, write_json
+from ..._records import as_stored, other_settings, provenance, read_json, write_json
 from ...errors import FileFormatError, RangeError
 from ...nets.log import TrainingLog
 from .result import NetworkResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from ..._provenance import provenance
+from ..._records import provenance
 from ...errors import RangeError
 from .claims import judged
 from .result import NetworkResult

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from ..._marks import digest
-from ..._provenance import provenance
+from ..._records import provenance
 from ..._validate import require_choices, require_flag, require_int, require_number, require_type
 from ...errors import DivergedError, NonFiniteError, RangeError
 from ...nets.batches import known_by

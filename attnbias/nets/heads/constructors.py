@@ -7,7 +7,6 @@ import math
 
 import torch
 
-from ..._sequences import as_lengths, without_padding
 from ..._validate import (
     TensorLike,
     as_float_tensor,
@@ -16,6 +15,7 @@ from ..._validate import (
     require_shape,
     require_type,
 )
+from ..._validate.sequences import as_lengths, without_padding
 from .head import KEYS, STREAM, Head
 from .stream import asked, gathered, scaled
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from ..._marks import digest
-from ..._provenance import provenance
+from ..._records import provenance
 from ..._validate import require_int, require_type
 from ...data._source import translated
 from ...errors import InfeasibleError, RangeError, SolverError, TiedTokensError

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import torch
 
-from ..._sequences import as_lengths, without_padding
 from ..._validate import require_int, require_number
+from ..._validate.sequences import as_lengths, without_padding
 from ...errors import RangeError, ShapeError
 from .agreement import agrees, differs
 from .calls import Call

@@ -15,7 +15,7 @@ import torch
 
 from attnbias import Check, CheckTable, experiments, make_example1, make_separation_pair
 from attnbias._files import new_result
-from attnbias._provenance import provenance
+from attnbias._records import provenance
 from attnbias.cli import COMMANDS, build_parser, main
 from attnbias.cli.base import as_json
 from attnbias.cli.run import _setting_words, _shown

@@ -8,10 +8,10 @@ from collections.abc import Hashable
 import numpy as np
 import torch
 
-from ._frames import is_frame, listing
-from ._sequences import labels_of, too_short
-from ._validate import as_float_tensor, require_finite, short
-from .errors import DtypeError, LabelError, RangeError
+from ..errors import DtypeError, LabelError, RangeError
+from . import as_float_tensor, require_finite, short
+from .frames import is_frame, listing
+from .sequences import labels_of, too_short
 
 
 def sequences_of(frame, by, features, label) -> tuple[list[torch.Tensor], torch.Tensor]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from .errors import DtypeError, ShapeError
+from ..errors import DtypeError, ShapeError
 
 FEW = 6  # names that a message shows
 

@@ -9,8 +9,15 @@ from types import MappingProxyType
 import numpy as np
 import torch
 
-from ._frames import columns_of, is_frame, require_same_columns
-from ._validate import (
+from ..errors import (
+    DeviceError,
+    DtypeError,
+    LabelError,
+    PaddingWarning,
+    RangeError,
+    ShapeError,
+)
+from . import (
     AXES,
     as_float_tensor,
     as_floats,
@@ -22,14 +29,7 @@ from ._validate import (
     require_type,
     short,
 )
-from .errors import (
-    DeviceError,
-    DtypeError,
-    LabelError,
-    PaddingWarning,
-    RangeError,
-    ShapeError,
-)
+from .frames import columns_of, is_frame, require_same_columns
 
 
 def padded(sequences) -> tuple[torch.Tensor, torch.Tensor]:

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from ._frames import holds_frames, listing, unframed
-from .errors import (
+from ..errors import (
     DeviceError,
     DtypeError,
     MemoryLimitError,
@@ -25,6 +24,7 @@ from .errors import (
     ShapeError,
     printable,
 )
+from .frames import holds_frames, listing, unframed
 
 # What the public functions accept, in words for a type checker.
 TensorLike: TypeAlias = torch.Tensor | ArrayLike  # a tensor, an array or nested lists of numbers
