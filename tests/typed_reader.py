@@ -64,7 +64,11 @@ def draw(trace: Trace, table: CheckTable) -> None:
     fig = plot_runs({"mine": trace, "ours": [trace]}, title="two")
     plot_alignment_rates(trace, guides=[-1], ax=Figure().subplots()).savefig("rates.pdf")
     plot_check(table, logs=False).savefig("check.pdf")
-    print(fig.axes, len(table.to_dataframe()), len(attnbias.experiments.load("fig10").claims))
+    print(
+        fig.axes,
+        len(table.to_dataframe()),
+        len(attnbias.experiments.load("fig10", "book/results").claims),
+    )
 
 
 def learn(model: torch.nn.Module, batches: list[tuple[torch.Tensor, torch.Tensor]]) -> None:

@@ -74,13 +74,12 @@ def _setting_words(name: str) -> dict[str, str]:
 def run_experiment(arguments: argparse.Namespace) -> tuple[dict, str]:
     from .. import experiments
     from .._files import as_path, new_path, new_result, results_folder
-    from ..experiments.networks.estimate import dry_run
 
     own = experiments.parameters(arguments.name)
     settings = {key: value for key, value in vars(arguments).items() if key in own}
-    if settings.pop("dry_run", False):
-        found = dry_run(experiments.module_of(arguments.name), **settings)
-        return dataclasses.asdict(found), found
+    if settings.get("dry_run", False):
+        plan = experiments.run(arguments.name, **settings)
+        return dataclasses.asdict(plan), plan
     settings |= {"progress": sys.stderr.isatty()}
     kind = getattr(experiments.module_of(arguments.name), "RESULT", experiments.ExperimentResult)
     name = new_path(as_path(arguments.out) / f"{arguments.name}{kind.SUFFIX}").name

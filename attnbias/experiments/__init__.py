@@ -163,7 +163,7 @@ def run(name: str, **settings: Any) -> ExperimentResult | NetworkResult | Cosine
 
 
 def load(
-    name: str, folder: PathLike = "book/results"
+    name: str, folder: PathLike = "results"
 ) -> ExperimentResult | NetworkResult | CosineResult:
     """Read the recorded run of an experiment.
 
@@ -173,7 +173,7 @@ def load(
         Such as "fig6". The claims of one that takes more than a chapter's time are not stored,
         and are judged anew.
     folder : path
-        Where `attnbias run` put it.
+        Where `attnbias run` put it, by default that of the command.
 
     Returns
     -------

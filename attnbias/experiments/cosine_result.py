@@ -41,7 +41,7 @@ class CosineResult(JsonResult):
     Examples
     --------
     >>> from attnbias import experiments
-    >>> result = experiments.load("fig10")
+    >>> result = experiments.load("fig10", "book/results")
     >>> sorted(result.cosines)
     ['NLI', 'toxic']
     """

@@ -8,7 +8,6 @@ from functools import partial
 
 from attnbias import experiments
 from attnbias.data._source import packages_folder
-from attnbias.experiments.networks.estimate import dry_run
 from tools.files import ROOT
 
 from ..record import Row
@@ -16,6 +15,7 @@ from .data import folder_of
 from .runner import MissingPart, Options, path_of, read
 
 EPOCHS = "epochs that the time reaches"
+TIMED = 10  # steps
 CARRIED_ON = 0.6  # of the time that is left: what the timed steps say the epochs may take
 
 
@@ -43,15 +43,18 @@ def settings_of(name: str, options: Options) -> dict:
 
 
 def step_of(name: str, options: Options, began: float) -> Iterator[Row]:
-    """A step beside its prediction, and how many of the paper's epochs the time reaches."""
+    """How long a step is, and how many of the paper's epochs the time reaches."""
     settings, figure = settings_of(name, options), experiments.module_of(name)
     for split in ("train", "test"):
         figure.load(split, source=settings["source"])  # refuses by name where files are missing
-    found = dry_run(figure, 1, **settings)
-    facts = {"predicted": f"{found.h200:.3g} s on an H200", "data": found.data}
-    yield Row("one step", found.seconds, unit=" s", facts=facts)
+    plan = experiments.run(name, seeds=1, **settings, dry_run=True)
+    short = settings | {"optimizers": ["SGD"], "step_sizes": {"SGD": 0.1}, "records": 1}
+    (log,) = experiments.run(name, seeds=1, steps=TIMED, **short).logs["SGD"]
+    second = float(log["seconds"][-1]) / TIMED
+    data = f"{plan.train:,} training and {plan.test:,} test examples"
+    yield Row("one step", second, unit=" s", facts={"data": data})
     left = CARRIED_ON * (options.seconds - (time.monotonic() - began))
-    share = left / (found.steps * found.seconds)
+    share = left / (plan.runs * plan.steps * second)
     epochs = figure.epochs if share > 1 else max(0.01, round(figure.epochs * share, 2))
     if options.tiny:
         epochs = 0.01

@@ -75,7 +75,7 @@ for extra, call in [
     ("chapters", lambda: solve_norm_svm(make_example1(n=3, T=2, d=10), "max")),
     ("exact", lambda: attnbias.solve_w_svm(pair).certify(exact=True)),
     ("sweeps", lambda: attnbias.sweep(grid, out=folder)),
-    ("sweeps", lambda: attnbias.experiments.load("ranks")),
+    ("sweeps", lambda: attnbias.experiments.load("ranks", "book/results")),
     ("dask", lambda: cli.sweep._cluster("tcp://127.0.0.1:1")),
     ("nets", lambda: load_nli("test", source="huggingface")),
     ("nets", lambda: _source.hub_images("uoft-cs/cifar10", "img", "test")),

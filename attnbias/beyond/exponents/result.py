@@ -90,7 +90,7 @@ class ExponentResult(TableResult):
     Examples
     --------
     >>> from attnbias import experiments
-    >>> experiments.load("exponents")
+    >>> experiments.load("exponents", "book/results")
     Exponents of 1 - cosine: 900 runs of the map, 320 runs of the margins; 8 of 8 claims hold
     """
 

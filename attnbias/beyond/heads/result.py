@@ -50,7 +50,7 @@ class HeadResult(Typed, JsonResult):
     Examples
     --------
     >>> from attnbias import experiments
-    >>> result = experiments.load("heads")
+    >>> result = experiments.load("heads", "book/results")
     >>> len(result.to_dataframe()) == len(result.rows)
     True
     """

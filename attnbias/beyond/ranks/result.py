@@ -38,7 +38,7 @@ class RankResult(TableResult):
     Examples
     --------
     >>> from attnbias import experiments
-    >>> experiments.load("ranks")
+    >>> experiments.load("ranks", "book/results")
     Ranks of SVM solutions: 2,747 and 1,375 of 4,000 solved; 6 of 6 claims hold
     """
 

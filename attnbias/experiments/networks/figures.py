@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..._validate import require_choice, require_int
+import torch
+
+from ..._validate import require_choice, require_flag, require_int
 from ...checks import CheckTable
 from ...nets.data.examples import ImageExamples, TextExamples
 from ...nets.data.images import load_cifar10, load_mnist
@@ -23,9 +25,10 @@ from .claims import (
     require_logs,
 )
 from .result import NetworkResult
-from .runs import Recipe, train_all
+from .runs import Plan, Recipe, train_all
 
 SIZES = ("usual", "small")
+SPLITS = ("train", "test")
 MODELS = ("huggingface", "packages", "tiny")
 STANDS_IN = {
     "packages": "all-MiniLM-L6-v2, a BERT of 6 layers and width 384, in place of bert-base-uncased",
@@ -49,6 +52,8 @@ class NetworkFigure:
         The paper's passes over the training set.
     load : callable
         From a split and a source to the data.
+    examples : (int, int)
+        Of the paper's training and test set.
     GRIDS : dict of str to tuple of float
         By optimizer: the lr of SGD, SNGD and Adam, the cap of SPS; as many for each. "SGD, clipped"
         and "SPS, c=1/2" have those of SGD and SPS.
@@ -59,9 +64,20 @@ class NetworkFigure:
     TEXT: str
     epochs: int
     load: Callable
+    examples: tuple[int, int]
 
     RESULT = NetworkResult
     GRIDS: ClassVar[dict[str, tuple[float, ...]]]
+
+    def plan(self, seeds, source, batch_size: int, training: dict) -> Plan:
+        """What `run` would do; of data on the hub, which stay there, the size is the paper's."""
+        train, test = (
+            map(range, self.examples)
+            if source == "huggingface"
+            else (self.load(split, source=source) for split in SPLITS)
+        )
+        recipe = Recipe(self, torch.nn.Identity, train, test, batch_size, {})
+        return train_all(recipe, seeds, **training)
 
 
 @dataclass(frozen=True)
@@ -110,7 +126,7 @@ class LanguageFigure(NetworkFigure):
         max_length=128,
         batch_size=32,
         **training,
-    ) -> NetworkResult:
+    ) -> NetworkResult | Plan:
         """Fine-tune a BERT on sentences with four optimizers.
 
         Parameters
@@ -128,11 +144,11 @@ class LanguageFigure(NetworkFigure):
             Examples of an iteration.
         **training
             The rest as in `attnbias.experiments.networks.runs.train_all`: epochs or steps, records,
-            eval_examples, step_sizes, optimizers, device, precision, out, progress.
+            eval_examples, step_sizes, optimizers, device, precision, out, progress, dry_run.
 
         Returns
         -------
-        NetworkResult
+        NetworkResult, or the Plan of a dry run
 
         Raises
         ------
@@ -143,7 +159,9 @@ class LanguageFigure(NetworkFigure):
             model = source if isinstance(source, str) and source in MODELS else "tiny"
         require_choice("model", model, MODELS)
         batch_size = require_int("batch_size", batch_size, low=1)
-        sets = {split: self.load(split, source=source) for split in ("train", "test")}
+        if require_flag("dry_run", training.get("dry_run", False)):
+            return self.plan(seeds, source, batch_size, training)
+        sets = {split: self.load(split, source=source) for split in SPLITS}
         tokenizer, classes = load_tokenizer(model), len(sets["train"].classes)
         train, test = (TextExamples(texts, tokenizer, max_length) for texts in sets.values())
         settings = {"source": str(source), "model": model, "max_length": max_length}
@@ -229,7 +247,7 @@ class VisionFigure(NetworkFigure):
 
     def run(
         self, seeds=3, *, source="huggingface", size="usual", batch_size=128, **training
-    ) -> NetworkResult:
+    ) -> NetworkResult | Plan:
         """Train a ViT on images with four optimizers.
 
         Parameters
@@ -244,11 +262,11 @@ class VisionFigure(NetworkFigure):
             Examples of an iteration.
         **training
             The rest as in `attnbias.experiments.networks.runs.train_all`: epochs or steps, records,
-            eval_examples, step_sizes, optimizers, device, precision, out, progress.
+            eval_examples, step_sizes, optimizers, device, precision, out, progress, dry_run.
 
         Returns
         -------
-        NetworkResult
+        NetworkResult, or the Plan of a dry run
 
         Raises
         ------
@@ -257,7 +275,9 @@ class VisionFigure(NetworkFigure):
         """
         require_choice("size", size, SIZES)
         batch_size = require_int("batch_size", batch_size, low=1)
-        images = {split: self.load(split, source=source) for split in ("train", "test")}
+        if require_flag("dry_run", training.get("dry_run", False)):
+            return self.plan(seeds, source, batch_size, training)
+        images = {split: self.load(split, source=source) for split in SPLITS}
         train = ImageExamples(images["train"])
         test = ImageExamples(images["test"], mean=train.mean, std=train.std)
         settings = {
@@ -323,6 +343,7 @@ fig1 = LanguageFigure(
     "Section 5, text on Fig. 1",
     10,
     load_nli,
+    (392_702, 9_832),
     {
         "packages": "SNLI ({count:,} training pairs, captions only) in place of MultiNLI",
         "bundled": "{count:,} pairs of SNLI in place of MultiNLI",
@@ -334,6 +355,7 @@ fig4 = LanguageFigure(
     "Section 5 and Appendix C, text on Fig. 4",
     10,
     load_toxic,
+    (1_804_874, 97_320),
     {
         "huggingface": "google/civil_comments ({count:,} for training, in splits of its own) in "
         "place of WILDS' CivilComments",
@@ -348,6 +370,7 @@ fig6 = VisionFigure(
     "Appendix C, text on Fig. 6",
     40,
     load_mnist,
+    (60_000, 10_000),
     vit_small_mnist,
     _no_gain,
 )
@@ -357,6 +380,7 @@ fig7 = VisionFigure(
     "Appendix C, text on Fig. 7",
     80,
     load_cifar10,
+    (50_000, 10_000),
     vit_small_cifar10,
     _norms_grow,
 )

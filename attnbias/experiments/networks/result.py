@@ -47,7 +47,7 @@ class NetworkResult(JsonResult):
     Examples
     --------
     >>> from attnbias import experiments
-    >>> result = experiments.load("fig6")
+    >>> result = experiments.load("fig6", "book/results")
     >>> list(result.logs)
     ['SGD', 'SGD, clipped', 'SNGD', 'SPS', 'SPS, c=1/2', 'Adam']
     >>> result.curves("SNGD", "train_loss").shape

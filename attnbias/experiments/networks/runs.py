@@ -17,17 +17,23 @@ import torch
 
 from ..._marks import digest
 from ..._records import provenance
-from ..._validate import require_choices, require_flag, require_int, require_number, require_type
+from ..._validate import (
+    require_choice,
+    require_choices,
+    require_flag,
+    require_int,
+    require_number,
+    require_type,
+)
 from ...errors import DivergedError, NonFiniteError, RangeError
 from ...nets.batches import known_by
 from ...nets.checkpoint import identity_of_model
 from ...nets.log import TrainingLog
-from ...nets.training import fit
+from ...nets.training import PRECISIONS, fit
 from ...optim import SNGD, SPS
 from ..runs import exact_word, seed_list
 from .claims import CLIPPED, HALF, judged
 from .desk import Desk, desk_at
-from .estimate import Estimate, estimate
 from .result import NetworkResult
 
 if TYPE_CHECKING:
@@ -49,6 +55,43 @@ OPTIMIZERS: dict[str, Callable] = {
     HALF: lambda value: lambda parameters: SPS(parameters, lr=value, c=0.5),
     "Adam": lambda value: lambda parameters: torch.optim.Adam(parameters, lr=value),
 }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a dry run says: the runs that there would be, none of which is made.
+
+    Attributes
+    ----------
+    title : str
+    train, test : int
+        Examples of both sets.
+    runs : int
+        How many there are at most: every value by one seed, three of each optimizer by all.
+    steps : int
+        Of each.
+
+    Examples
+    --------
+    >>> from attnbias.experiments.networks.figures import fig6
+    >>> print(fig6.run(1, dry_run=True, epochs=2))
+    Figure 6: a ViT on MNIST: a dry run, nothing is trained and nothing written
+      data   60,000 training and 10,000 test examples
+      runs   at most 36 of 936 steps
+    """
+
+    title: str
+    train: int
+    test: int
+    runs: int
+    steps: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.title}: a dry run, nothing is trained and nothing written\n"
+            f"  data   {self.train:,} training and {self.test:,} test examples\n"
+            f"  runs   at most {self.runs} of {self.steps:,} steps"
+        )
 
 
 @dataclass(frozen=True)
@@ -92,7 +135,7 @@ def train_all(
     out=None,
     progress: bool = False,
     dry_run: bool = False,
-) -> NetworkResult | Estimate:
+) -> NetworkResult | Plan:
     """Choose each optimizer's step size by runs of full length, train on each seed, judge.
 
     Parameters
@@ -123,11 +166,11 @@ def train_all(
         Folder for the result and, until it is there, for what is done of it. A result that is there
         is never written over.
     dry_run : bool
-        Say what the runs would take: none is run, nothing is written or fetched.
+        Say which runs there would be: none is made, nothing is written.
 
     Returns
     -------
-    NetworkResult, or an Estimate of a dry run
+    NetworkResult, or the Plan of a dry run
 
     Raises
     ------
@@ -158,9 +201,8 @@ def train_all(
     if require_flag("dry_run", dry_run):
         others = len(seeds) - 1  # at the best value and its neighbours
         runs = sum(len(values) + min(len(values), 3) * others for values in tried.values())
-        return estimate(
-            recipe, lambda epoch: _steps(epochs, steps, figure.epochs, epoch), runs, records, common
-        )
+        _require_common(common, len(recipe.train))
+        return Plan(figure.TITLE, len(recipe.train), len(recipe.test), runs, total)
     settings |= {"data": digest([known_by(recipe.train), known_by(recipe.test)])}
     with desk_at(out, figure.name, settings, device) as desk:
         jobs = Jobs(recipe, desk, total, max(1, total // records), common, progress)
@@ -272,6 +314,14 @@ def _values(grids: dict, optimizers, step_sizes) -> dict[str, list[float]]:
         )
         for label, found in values.items()
     }
+
+
+def _require_common(common: dict, count: int) -> None:
+    """Refuse what `fit` would."""
+    require_int("batch_size", common["batch_size"], low=1, high=count)
+    require_int("eval_examples", common["eval_examples"], low=1)
+    require_choice("device", common["device"], ("cpu", "cuda"))
+    require_choice("precision", common["precision"], PRECISIONS)
 
 
 def _steps(epochs, steps, usual: int, per_epoch: int) -> int:

@@ -1,6 +1,7 @@
 """What several rooms check in one place: refused by a named error, whatever comes."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -76,6 +77,7 @@ BEST = predict_mixture(ONE, [1.0, 0.5, 0.0], 0.5)
 LAW = SlackLaw(0.1, 1.0, 0.0, 1.0, 0.5, 0.0, 2)
 CONSTANT = TorchHead(lambda o: torch.ones(len(o)))
 NO_CLAIMS = CheckTable([])
+recorded = partial(experiments.load, folder="book/results")
 NUMBERS = [
     None,
     "x",
@@ -205,10 +207,13 @@ REFUSED = {
     ),
     "rank table": (RangeError, lambda: RankResult(pd.DataFrame({"a": [1]}), {}, NO_CLAIMS)),
     "rank claims": (DtypeError, lambda: TableResult(pd.DataFrame(), {}, None)),
-    "T": (DtypeError, lambda: experiments.load("ranks").means("5")),
+    "T": (DtypeError, lambda: recorded("ranks").means("5")),
     "tol": (DtypeError, lambda: frobenius_rank(DATA).numerical_rank("x")),
-    "column": (RangeError, lambda: experiments.load("heads").column("x")),
-    "random": (DtypeError, lambda: experiments.load("heads").column("margin", random="no")),
+    "column": (RangeError, lambda: recorded("heads").column("x")),
+    "random": (
+        DtypeError,
+        lambda: recorded("heads").column("margin", random="no"),
+    ),
     "rows of heads": (DtypeError, lambda: HeadResult("n", "t", None, (), {}, NO_CLAIMS)),
     "folder": (
         FileAccessError,
