@@ -1,5 +1,6 @@
 """Real networks: optimizers, models, and one loop that trains them."""
 
+from ..optim import SNGD, SPS
 from .data.examples import ImageExamples, TextExamples
 from .heads import (
     Head,
@@ -12,7 +13,6 @@ from .heads import (
     record_heads,
 )
 from .log import TrainingLog
-from .optim import SNGD, SPS
 from .text import TextClassifier, load_classifier, load_encoder, load_model, load_tokenizer
 from .training import fit
 from .vit import ViTSmall, vit_small_cifar10, vit_small_mnist

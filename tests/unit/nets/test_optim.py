@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 import torch
+from attnbias.optim.tensors import grad_norm
 from refusals import refuses
 
 from attnbias import GD, NGD, Polyak, SelfAttention, make_example1, train
@@ -19,7 +20,6 @@ from attnbias.errors import (
     ShapeError,
 )
 from attnbias.model import empirical_risk
-from attnbias.nets._steps import grad_norm
 from attnbias.optim import SNGD, SPS
 
 # A few float64 operations; the step size passes through logarithms of numbers up to 1e3.

@@ -1,5 +1,5 @@
 """Normalised and Polyak steps as torch optimizers."""
 
-from .nets.optim import SNGD, SPS
+from .optimizers import SNGD, SPS
 
 __all__ = ["SNGD", "SPS"]

@@ -1,28 +1,34 @@
-"""What SNGD and SPS share: one step, from gradients to parameters, whatever the step size is."""
+"""SNGD and SPS as torch optimizers: stochastic steps whose sizes are those of `attnbias.NGD`
+and `attnbias.Polyak`, for any torch module.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
-from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+import torch.distributed as dist
 from torch.optim import Optimizer
 
 from .._validate import require_choice, require_number, short
 from ..data._source import translated
 from ..errors import AttnBiasError, DtypeError, NonFiniteError, RangeError
-from ..rules import INFINITE
+from ..rules import INFINITE, NGD, Polyak
+from .batch_loss import Passes, averaged, given_loss, one_number
+from .tensors import LIFT, advance, grad_norm, local
+
+if TYPE_CHECKING:
+    from torch.optim.optimizer import ParamsT
 
 LARGEST_EXPONENT = 709.0
+NORMALISED = NGD(1.0)  # 1 / |g|
+POLYAK = dataclasses.replace(Polyak(), log_scale=0.0)  # (loss - floor) / |g|^2; c is a group's own
 # What is stepped in place; anything narrower, such as float16, is stepped as a float32 copy.
 IN_PLACE = (torch.float64, torch.float32, torch.bfloat16, torch.complex128, torch.complex64)
-# A size beyond the largest of bfloat16 is taken as this factor on the gradient and the rest.
-LIFT, LARGEST = 2.0**100, torch.finfo(torch.bfloat16).max
-PLAIN = (torch.Tensor, torch.nn.Parameter)
-BLOCK = 8192  # numbers whose squares are added up in single precision: an error of 1e-8
 
 # What the numbers of a group must be; either class has some of them.
 LIMITS: dict[str, dict] = {
@@ -151,23 +157,7 @@ class Steps(Optimizer):
         DtypeError, ShapeError
             SPS has no loss though there is a gradient, or one that isn't a single number.
         """
-        if closure is not None:
-            if loss is not None:
-                raise DtypeError(
-                    "closure, loss",
-                    expected="one of them",
-                    got="both",
-                    remedy="the closure returns the loss",
-                )
-            if not callable(closure):
-                raise DtypeError(
-                    "closure",
-                    expected="a function without arguments",
-                    got=type(closure).__name__,
-                    remedy="pass a number as step(loss=...)",
-                )
-            with torch.enable_grad():
-                loss = closure()
+        loss = given_loss(closure, loss)
         self._require_shared(*map(self._checked, self.param_groups))  # a schedule may have set them
         moving = [[p for p in group["params"] if p.grad is not None] for group in self.param_groups]
         norm = grad_norm([p.grad for params in moving for p in params])
@@ -230,7 +220,7 @@ class Steps(Optimizer):
         """A narrow parameter, and its buffer if it has one, as they are after the step."""
         wide = torch.complex64 if p.is_complex() else torch.float32
         parts = [[each[0].to(wide, copy=True)] for each in self._parts(group, [p])]
-        _advance(group, size, *parts)
+        advance(group, size, *parts)
         return [part[0] for part in parts[:1] + parts[2:]]
 
     def _parts(self, group: dict, params: list) -> list[list]:
@@ -244,7 +234,7 @@ class Steps(Optimizer):
                     for p, buffer in zip(params, buffers, strict=True)
                 ]
             )
-        return [_local(part) for part in parts]
+        return [local(part) for part in parts]
 
     def _update(self, group: dict, params: list, size: float) -> None:
         if group["momentum"]:
@@ -252,7 +242,7 @@ class Steps(Optimizer):
                 if not self.state[p]:
                     self.state[p]["momentum_buffer"] = torch.zeros_like(p)
         if wide := [p for p in params if p.dtype in IN_PLACE]:
-            _advance(group, size, *self._parts(group, wide))
+            advance(group, size, *self._parts(group, wide))
         for p in params:
             if p.dtype not in IN_PLACE:
                 weights, _, *buffers = self._parts(group, [p])
@@ -286,89 +276,259 @@ class Steps(Optimizer):
             super().load_state_dict(state_dict | {"state": kept})
 
 
-def _advance(group: dict, size: float, weights: list, grads: list, buffers=()) -> None:
-    """Make v <- momentum v - size g and W <- (1 - lr decay) W + v; a buffer holds -v."""
-    if size > LARGEST:
-        grads, size = torch._foreach_mul(grads, LIFT), size / LIFT
-    if group["weight_decay"]:
-        torch._foreach_mul_(weights, 1 - float(group["lr"]) * group["weight_decay"])
-    if group["momentum"]:
-        torch._foreach_mul_(buffers, float(group["momentum"]))
-        torch._foreach_add_(buffers, grads, alpha=size)
-        torch._foreach_sub_(weights, buffers)
-    else:
-        torch._foreach_add_(weights, grads, alpha=-size)
+class SNGD(Steps):
+    """Stochastic normalised gradient descent: W <- W - min(lr / |g|, max_step) g.
 
+    Parameters
+    ----------
+    params : iterable of parameters or of groups
+        As torch's optimizers take them. |g| is the norm of the gradient of all groups together;
+        lr, momentum, weight_decay and max_step may differ between groups.
+    lr : float
+        Length of a step, >= 0. Schedulers may change it.
+    momentum : float
+        beta in [0, 1): v <- beta v - eta g, W <- W + v, as in `attnbias.NGD`.
+    weight_decay : float
+        Decoupled: W shrinks by 1 - lr weight_decay in each step, whatever the norm is.
+    max_step : float
+        Cap a on eta = lr / |g|. With it SNGD is SGD(lr=a) on gradients clipped at the norm lr / a.
+        Infinite by default, since lr itself bounds how far a step goes; where the gradient is
+        mere rounding, a step is as long as any other.
+    nonfinite : {"raise", "skip"}
+        What a norm that is NaN or infinite does, and a step that a parameter's dtype can't hold:
+        beyond 3.4e38 in float32, or to a weight beyond 65504 in float16. "raise": an error, with
+        the parameters as they were before the step. "skip": the step is left out and counted in
+        `skipped`.
+    process_group : ProcessGroup, None or False
+        For `SPS`; here nothing is exchanged, since gradients that DistributedDataParallel has
+        averaged have the norm of the whole batch.
 
-def grad_norm(grads: list[torch.Tensor]) -> float:
-    """The norm of tensors as one vector, added up in float64.
+    Attributes
+    ----------
+    last_step_size, last_grad_norm : torch.Tensor
+        eta of the first group and |g| of the last step, 0-dim.
+    skipped : int
+        Steps left out.
 
-    In float32 the sum over ten million squares is wrong in the fourth digit, and the squares of
-    a gradient of 1e-20 vanish.
+    Raises
+    ------
+    DtypeError, RangeError, NonFiniteError
+
+    Notes
+    -----
+    Source: Section 2 for the rule; momentum and decay are [d]. A gradient of zero gives no
+    step. Parameters without a gradient stay, as with torch's optimizers. Of sharded gradients
+    those of fully_shard (DTensor) give the global norm, flat shards do not. A GradScaler unscales
+    the gradients before the step, and leaves out and counts one that overflowed. The norm is read
+    on the host, so a step waits for a GPU once (not run on one yet).
+
+    A loss that is divided by k or multiplied by a scale, and gradients that were clipped, give the
+    same steps, because only the direction counts; with max_step they count as for SGD.
+
+    To begin with [d]: lr=0.1 and momentum=0.9, or lr=0.5 without, and a schedule that lowers lr;
+    since lr is the length of a step of all parameters together, it is far larger than Adam's. The
+    book's chapter on normalised and Polyak steps for any network has the measurement.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias.optim import SNGD
+    >>> w = torch.nn.Parameter(torch.tensor([3.0, 4.0]))
+    >>> optimizer = SNGD([w], lr=0.5)
+    >>> (w @ w).backward()
+    >>> optimizer.step()
+    >>> w.detach().norm().item()
+    4.5
     """
-    kinds = defaultdict(list)
-    for grad in grads:
-        grad = _coalesced(grad).values() if grad.is_sparse else grad
-        grad = torch.view_as_real(grad.resolve_conj()) if grad.is_complex() else grad
-        grad = grad.float() if grad.itemsize < 2 else grad  # no arithmetic in a byte
-        if grad.numel():
-            sharding = None
-            if type(grad) not in PLAIN:
-                sharding = getattr(grad, "device_mesh", None), getattr(grad, "placements", None)
-            kinds[grad.device, grad.dtype, sharding].append(grad)
-    return math.hypot(*map(_norm, kinds.values()))
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float,
+        *,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        max_step: float = math.inf,
+        nonfinite: Literal["raise", "skip"] = "raise",
+        process_group: dist.ProcessGroup | Literal[False] | None = None,
+    ) -> None:
+        options = {
+            "lr": lr,
+            "momentum": momentum,
+            "weight_decay": weight_decay,
+            "max_step": max_step,
+            "nonfinite": nonfinite,
+        }
+        super().__init__(params, options, process_group)
+
+    def _sizes(self, norm, loss):
+        inverse = NORMALISED.log_step_size(0.0, log(norm))
+        return [
+            min(exp(log(float(group["lr"])) + inverse), float(group["max_step"]))
+            for group in self.param_groups
+        ]
 
 
-def _norm(tensors: list[torch.Tensor]) -> float:
-    """Of tensors of one kind; where single or double precision can't hold their squares, with
-    more of it or by the largest entry.
+class SPS(Steps):
+    """Stochastic Polyak steps: eta = min(lr, (loss - loss_floor) / (c |g|^2)).
+
+    Parameters
+    ----------
+    params : iterable of parameters or of groups
+        As for `SNGD`; here lr, momentum, weight_decay and c may differ between groups.
+    lr : float
+        The cap, >= 0, as in ALI-G and MoMo, so that a warm-up or a schedule acts on it. inf is
+        none: on a plateau, where the gradient is small and the loss is not, such a step can throw
+        a network away.
+    c : float
+        > 0. 2 is the factor that we recall of this paper's Polyak steps [b]; Loizou et al. take
+        1/2 in their experiments and at least 1/2 in theory, which reaches the cap four times as
+        soon.
+    smoothing : float, optional
+        tau > 1: the quotient above is at most tau^(1 / steps_per_epoch) times the last.
+    steps_per_epoch : float, optional
+        Batches in an epoch, n / b; needed with smoothing.
+    loss_floor : float
+        What stands for the infimum of a batch's loss.
+    max_grad_norm : float, optional
+        Clip the gradient at this norm: eta is multiplied by min(1, max_grad_norm / |g|), and the
+        quotient knows the true |g|.
+    momentum : float
+        As for `SNGD`.
+    weight_decay : float
+        As for `SNGD`: W shrinks by 1 - lr weight_decay with lr the cap, whatever the quotient is.
+    nonfinite : {"raise", "skip"}
+        As for `SNGD`, and also for a loss that is NaN, infinite or below loss_floor.
+    process_group : ProcessGroup, None or False
+        Processes over which the loss is averaged; None takes all once torch.distributed is
+        initialised, False none.
+
+    Attributes
+    ----------
+    last_step_size, last_grad_norm, skipped
+        As for `SNGD`.
+
+    Raises
+    ------
+    DtypeError, RangeError, NonFiniteError
+
+    Notes
+    -----
+    Source: Section 2 and Theorem 7 for the rule, after Loizou et al. (2021), whose are the cap
+    and the smoothing [b]; momentum, decay and clipping are [d]. A gradient of zero or a loss at its
+    floor gives no step, and smoothing then keeps the quotient before [d]: it could not grow from
+    zero.
+
+    The loss and the gradient must be of one and the same function, since eta divides the one by the
+    square of the other:
+
+    1. Of k backward passes, pass all k numbers that they began with, losses divided by k say:
+    `step(loss=[l1 / k, ..., lk / k])` adds them up, and a closure may return such a list. With the
+    last one alone eta is k times too small. SPS counts the calls of backward() that add to the
+    first parameter's gradient, unless they create a graph, and warns where several have one loss.
+    Accelerate's accumulate() divides too, so divide what you pass.
+    2. In place of clip_grad_norm_ before the step take max_grad_norm. If a gradient is shortened
+    k times before the step, the quotient is k^2 times too large.
+    3. With a GradScaler, pass the loss before it was scaled: `scaler.step(optimizer, loss=loss)`.
+    A scale S makes the quotient S times too large.
+    4. transformers' Trainer gives step() no loss, and clips at norm 1 unless told max_grad_norm=0.
+    Accelerate's step takes a closure only. The chapter that `SNGD` names has the lines for both.
+
+    lr=0.3 [d]: of the caps that each recorded search of this project tried, the one whose loss is
+    never far from the best. c=2 reaches a cap later than c=1/2, so that one too large does less
+    harm. The measurements are in the chapter that `SNGD` names.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias.optim import SPS
+    >>> w = torch.nn.Parameter(torch.tensor([3.0, 4.0]))
+    >>> optimizer = SPS([w], lr=10.0, c=0.5)
+    >>> loss = w @ w / 2
+    >>> loss.backward()
+    >>> optimizer.step(loss=loss).item(), w.tolist()
+    (12.5, [0.0, 0.0])
     """
-    if tensors[0].device.type == "cpu" and type(tensors[0]) in PLAIN:
-        norm = _norm_of_blocks(tensors)
-        if 1e-10 < norm < math.inf:
-            return norm
-    norm = _plain_norm(tensors, 2)
-    if 1e-140 < norm < math.inf:
-        return norm
-    peak = _plain_norm(tensors, math.inf)
-    if not 0 < peak < math.inf:
-        return peak
-    return peak * _plain_norm([tensor.double() / peak for tensor in tensors], 2)
 
+    limits = LIMITS | {"lr": {"low": 0}}
+    shared = (*Steps.shared, "loss_floor", "smoothing", "steps_per_epoch", "max_grad_norm")
+    _handed_on = Steps._handed_on | {"_log_quotient": math.inf}
+    _passes: Passes | None = None  # a copy of an optimizer has none
 
-def _norm_of_blocks(tensors: list[torch.Tensor]) -> float:
-    """A third of the time that torch takes for a norm in double precision."""
-    wide = torch.promote_types(tensors[0].dtype, torch.float32)
-    norms, rest = [], [t if t.dim() == 1 else t.reshape(-1) for t in tensors if t.numel() < BLOCK]
-    for flat in (tensor.reshape(-1) for tensor in tensors if tensor.numel() >= BLOCK):
-        end = len(flat) // BLOCK * BLOCK
-        rest.append(flat[end:])
-        norms.append(torch.linalg.vector_norm(flat[:end].view(-1, BLOCK), dim=1, dtype=wide))
-    last = torch.linalg.vector_norm(torch.cat(rest), dtype=torch.float64).to(wide)
-    return float(torch.linalg.vector_norm(torch.cat([*norms, last[None]]), dtype=torch.float64))
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float = 0.3,
+        *,
+        c: float = 2.0,
+        smoothing: float | None = None,
+        steps_per_epoch: int | None = None,
+        loss_floor: float = 0.0,
+        max_grad_norm: float | None = None,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        nonfinite: Literal["raise", "skip"] = "raise",
+        process_group: dist.ProcessGroup | Literal[False] | None = None,
+        **unknown: Any,
+    ) -> None:
+        options = {
+            "lr": lr,
+            "momentum": momentum,
+            "weight_decay": weight_decay,
+            "c": c,
+            "loss_floor": loss_floor,
+            "smoothing": smoothing,
+            "steps_per_epoch": steps_per_epoch,
+            "max_grad_norm": max_grad_norm,
+            "nonfinite": nonfinite,
+        }
+        self._next = math.inf
+        super().__init__(params, options, process_group, **unknown)
+        self._passes = Passes.of(p for group in self.param_groups for p in group["params"])
 
+    def _checked(self, options):
+        tau, steps = options["smoothing"], options["steps_per_epoch"]
+        if (tau is None) != (steps is None):
+            raise DtypeError(
+                "smoothing, steps_per_epoch",
+                expected="both or neither",
+                got=f"{short(tau)}, {short(steps)}",
+                remedy="smoothing=2 and steps_per_epoch=len(loader) are usual",
+            )
+        return super()._checked(options)
 
-def _plain_norm(tensors: list[torch.Tensor], order: float) -> float:
-    wide = torch.float32 if tensors[0].device.type == "mps" else torch.float64
-    norms = torch._foreach_norm(tensors, order, dtype=wide)
-    norm = torch.linalg.vector_norm(torch.stack(norms), order)
-    return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
+    def _sizes(self, norm, loss):
+        first = self.param_groups[0]
+        quotient = POLYAK.log_step_size(log(loss - first["loss_floor"]), log(norm))
+        if first["smoothing"] is not None:
+            growth = math.log(first["smoothing"]) / first["steps_per_epoch"]
+            quotient = min(quotient, first["_log_quotient"] + growth)
+        # a quotient of zero could not grow again
+        self._next = quotient if norm > 0 and quotient > -math.inf else first["_log_quotient"]
+        clip = min(1.0, (first["max_grad_norm"] or math.inf) / norm) if norm > 0 else 1.0
+        return [
+            clip * min(exp(quotient - log(float(group["c"]))), float(group["lr"]))
+            for group in self.param_groups
+        ]
+
+    def _taken(self):
+        self._hand_on("_log_quotient", self._next)
+
+    def _loss(self, loss, norm) -> float:
+        if loss is None and norm == 0:  # torch.distributed.checkpoint makes such a step
+            return self.param_groups[0]["loss_floor"]
+        if isinstance(loss, list | tuple) and loss:
+            value = sum(map(one_number, loss))
+        else:
+            value = one_number(loss)
+            if self._passes:
+                self._passes.warn_if_several()
+        first = next(p for group in self.param_groups for p in group["params"])
+        return averaged(value, self.process_group, first.device)
 
 
 def _pair(norm: float, size: float) -> torch.Tensor:
     return torch.tensor([norm, size], dtype=torch.float64)
-
-
-def _local(tensors: list) -> list:
-    """What lies here of tensors that several processes hold; of sparse ones each entry once."""
-    if all(type(tensor) in PLAIN and not tensor.is_sparse for tensor in tensors):
-        return tensors
-    here = [t.to_local() if hasattr(t, "to_local") else t for t in tensors]
-    return [_coalesced(tensor) for tensor in here]
-
-
-def _coalesced(grad: torch.Tensor) -> torch.Tensor:
-    return grad.coalesce() if grad.is_sparse else grad
 
 
 def log(x: float) -> float:
