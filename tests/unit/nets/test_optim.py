@@ -7,7 +7,6 @@ from functools import partial
 
 import pytest
 import torch
-from attnbias.optim.tensors import grad_norm
 from refusals import refuses
 
 from attnbias import GD, NGD, Polyak, SelfAttention, make_example1, train
@@ -21,6 +20,7 @@ from attnbias.errors import (
 )
 from attnbias.model import empirical_risk
 from attnbias.optim import SNGD, SPS
+from attnbias.optim.tensors import grad_norm
 
 # A few float64 operations; the step size passes through logarithms of numbers up to 1e3.
 CLOSED_FORM = 1e-13
