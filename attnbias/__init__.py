@@ -11,7 +11,6 @@ __version__ = "0.1.0"
 _ROOT = Path(__file__).parent
 
 if TYPE_CHECKING:
-    from . import beyond as beyond
     from . import checks as checks
     from . import cli as cli
     from . import data as data

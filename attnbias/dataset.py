@@ -63,7 +63,7 @@ class Dataset:
         of the paper are for x_1; its checks refuse such data with QueryError.
     key : (n, T, d), optional
         What W sees of the tokens in place of X, which stays what is averaged: the layer is
-        u' X' softmax(key W query). See `attnbias.beyond.prompt.data`.
+        u' X' softmax(key W query).
     mask : (n, T) bool, optional
         In place of lengths: True at real tokens, which come first, False at padding.
 

@@ -303,6 +303,16 @@ class MissingExtraError(AttnBiasError, ImportError):
     """
 
 
+class RegistrationError(AttnBiasError, ImportError):
+    """What an installed package registers under an entry point cannot be imported.
+
+    Examples
+    --------
+    >>> issubclass(RegistrationError, ImportError)
+    True
+    """
+
+
 class DivergedError(AttnBiasError, ArithmeticError):
     """Training left the finite numbers.
 

@@ -126,7 +126,7 @@ class Descent:
     momentum : float
         Not 0 where a step is not `length` times `direction`: the path is then not measured.
     averaging : bool
-        Whether steps average all past ones; see `beyond.momentum`.
+        Whether steps average all past ones.
     decay, normalise, loss_floor
         As in `Rule`, for rules with one step size for each part.
 

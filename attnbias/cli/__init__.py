@@ -12,10 +12,9 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from .._extras import need
-from ..errors import AttnBiasError, MissingDecoderError
+from .._extras import load_registered, need, registered
+from ..errors import AttnBiasError, MissingDecoderError, RegistrationError
 from .base import Command, Parser, add_json, as_json
-from .heads import FILES, heads_arguments, run_heads
 from .run import (
     figure_arguments,
     merge_arguments,
@@ -32,13 +31,13 @@ TOKENS = """\
 A file of tokens is made by numpy.savez("tokens.npz", X=X, y=y, u=u), with X (n, T, d),
 y (n,) in {-1, +1}, u (d,), and lengths (n,) if the sequences are ragged.
 """
-NOTES = f"""\
-{TOKENS}
+NOTES = """\
+{tokens}
 attnbias COMMAND --help has examples of a command, such as attnbias diagnose tokens.npz.
 Progress bars show on a terminal and not in a pipe. With --json the answer is for a program.
 
 exit status: 0 when the command did its work, 2 for bad input, 130 when it was interrupted;
-after an interruption the same command goes on with run, sweep and heads.
+after an interruption the same command goes on with {resuming}.
 """
 
 
@@ -111,6 +110,7 @@ COMMANDS = (
             "run fig6 --dry-run",
             "run fig6 --help",
         ),
+        resumes=True,
     ),
     Command(
         "merge",
@@ -133,18 +133,7 @@ COMMANDS = (
         run_sweep,
         ("sweep grid.toml --plan", "sweep grid.toml --workers 2"),
         GRID,
-    ),
-    Command(
-        "heads",
-        "compare each attention head of a model with its W_mm, or resume",
-        heads_arguments,
-        run_heads,
-        (
-            "heads HuggingFaceTB/SmolLM2-135M --text captions.txt",
-            "heads ./my-bert --query all --out my-bert-heads",
-            "heads --npz heads.npz",
-        ),
-        FILES,
+        resumes=True,
     ),
     Command(
         "completion",
@@ -157,14 +146,33 @@ COMMANDS = (
 )
 
 
+_GROUP = "attnbias.commands"  # entry points: a name, and a Command of that name
+
+
+def commands() -> list[Command]:
+    """`COMMANDS`, then those that installed packages register."""
+    return [*COMMANDS, *map(_registered_command, registered(_GROUP))]
+
+
+def _registered_command(name: str) -> Command:
+    """What a package registers, or a command that says why it cannot be imported."""
+    try:
+        return load_registered(_GROUP, name)
+    except ImportError as error:
+        words, again = f"cannot be imported; {error}", lambda _: load_registered(_GROUP, name)
+        return Command(name, words.replace("%", "%%"), again, again, ())
+
+
 def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
-    """The parser of all commands in `COMMANDS`; given words, with arguments for theirs alone."""
+    """The parser of all commands; given words, with arguments for theirs alone."""
+    every = commands()
     plain = argparse.RawDescriptionHelpFormatter
     about = "The implicit bias of self-attention, exact and checked."
-    parser = Parser("attnbias", description=about, epilog=NOTES, formatter_class=plain)
+    notes = NOTES.format(tokens=TOKENS, resuming=", ".join(c.name for c in every if c.resumes))
+    parser = Parser("attnbias", description=about, epilog=notes, formatter_class=plain)
     parser.add_argument("--version", action="version", version=f"attnbias {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in COMMANDS:
+    for command in every:
         about = f"{command.help[0].upper()}{command.help[1:]}."
         subparser = subparsers.add_parser(
             command.name,
@@ -173,9 +181,13 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
             epilog=command.epilog,
             formatter_class=plain,
         )
-        if words is None or command.name in words:
-            command.add_arguments(subparser)
-        subparser.set_defaults(run=command.run)
+        try:
+            if words is None or command.name in words:
+                command.add_arguments(subparser)
+        except RegistrationError:
+            if words is not None:  # it was asked for; among all commands it is only named
+                raise
+        subparser.set_defaults(run=command.run, resumes=command.resumes)
     return parser
 
 
@@ -198,6 +210,8 @@ def main(argv=None) -> int:
         arguments = build_parser(words).parse_args(words)
     except SystemExit as stop:  # argparse has printed help, version or usage
         return int(stop.code or 0)
+    except RegistrationError as error:  # of the command that was asked for
+        return _refusal(error)
     try:
         data, words = arguments.run(arguments)
         print(as_json(data) if getattr(arguments, "json", False) else words, flush=True)
@@ -206,10 +220,14 @@ def main(argv=None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        goes_on = "; the same command goes on" * (arguments.command in ("run", "sweep", "heads"))
+        goes_on = "; the same command goes on" * arguments.resumes
         print(f"attnbias: stopped{goes_on}", file=sys.stderr)
         return 130
     except (AttnBiasError, OSError) as error:
-        name = f"{type(error).__name__}: " * isinstance(error, AttnBiasError)
-        print(f"attnbias: {name}{error}", file=sys.stderr)
-        return 2
+        return _refusal(error)
+
+
+def _refusal(error: Exception) -> int:
+    name = f"{type(error).__name__}: " * isinstance(error, AttnBiasError)
+    print(f"attnbias: {name}{error}", file=sys.stderr)
+    return 2

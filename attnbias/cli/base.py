@@ -21,6 +21,7 @@ class Command:
     run: Callable[[argparse.Namespace], tuple[object, object]]
     examples: tuple[str, ...]
     notes: str = ""
+    resumes: bool = False  # whether the same command goes on after an interruption
 
     @property
     def epilog(self) -> str:

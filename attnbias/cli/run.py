@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import inspect
 import json
@@ -10,10 +11,9 @@ import re
 import shutil
 import sys
 import textwrap
-from importlib import import_module
 from pathlib import Path
 
-from .._extras import need
+from .._extras import load_registered, need, registered
 from ..errors import MissingFileError
 from .base import add_json, claims_data
 
@@ -23,36 +23,53 @@ FIELD = re.compile(r"^(\w[\w, ]*)(?: : (.*))?\n((?: {4}.*\n?)+)", re.MULTILINE) 
 
 
 def run_list(arguments: argparse.Namespace) -> tuple[dict, str]:
-    from .. import experiments
-
-    titles = {name: experiments.describe(name) for name in experiments.list()}
+    titles = _titles()
     width = max(map(len, titles)) + 2
     return titles, "\n".join(f"{name:{width}}{title}" for name, title in titles.items())
 
 
-def run_arguments(parser: argparse.ArgumentParser) -> None:
-    """One subcommand an experiment, one option a setting of its `run`."""
+def _titles() -> dict[str, str]:
+    """What each experiment is, or why it cannot be imported."""
     from .. import experiments
 
-    names = parser.add_subparsers(dest="name", metavar="NAME", required=True)
+    titles = {}
     for name in experiments.list():
-        title, words = experiments.describe(name), _setting_words(name)
+        try:
+            titles[name] = experiments.describe(name)
+        except ImportError as error:  # of this one alone, which a package has registered
+            titles[name] = f"cannot be imported; {error}"
+    return titles
+
+
+def run_arguments(parser: argparse.ArgumentParser) -> None:
+    """One subcommand an experiment, one option a setting of its `run`."""
+    names = parser.add_subparsers(dest="name", metavar="NAME", required=True)
+    for name, title in _titles().items():
+        title = title.replace("%", "%%")
         subparser = names.add_parser(name, help=title, description=title + ".", epilog=VALUES)
-        for key, setting in experiments.parameters(name).items():
-            if key == "dry_run":
-                subparser.add_argument("--dry-run", action="store_true", help=words[key])
-            elif key not in ("out", "progress"):  # set here for every experiment
-                note = "" if setting.default is None else f" (default: {setting.default})"
-                subparser.add_argument(
-                    "--" + key.replace("_", "-"),
-                    type=_value,
-                    metavar="VALUE",
-                    default=argparse.SUPPRESS,
-                    help=(words.get(key, "") + note).replace("%", "%%"),
-                )
+        with contextlib.suppress(ImportError):
+            _setting_arguments(subparser, name)
         where = "where the result goes, and until then what is done of it (default: results)"
         subparser.add_argument("--out", default="results", metavar="FOLDER", help=where)
         add_json(subparser)
+
+
+def _setting_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    from .. import experiments
+
+    words = _setting_words(name)
+    for key, setting in experiments.parameters(name).items():
+        if key == "dry_run":
+            parser.add_argument("--dry-run", action="store_true", help=words[key])
+        elif key not in ("out", "progress"):  # set here for every experiment
+            note = "" if setting.default is None else f" (default: {setting.default})"
+            parser.add_argument(
+                "--" + key.replace("_", "-"),
+                type=_value,
+                metavar="VALUE",
+                default=argparse.SUPPRESS,
+                help=(words.get(key, "") + note).replace("%", "%%"),
+            )
 
 
 def _setting_words(name: str) -> dict[str, str]:
@@ -176,6 +193,8 @@ def draw(name: str, result):
     """The figure that the book shows of an experiment's result."""
     from .. import experiments, plots  # matplotlib comes with an extra
 
+    if name in registered("attnbias.plots"):
+        return load_registered("attnbias.plots", name)(result)
     if name == "fig8":
         return plots.plot_escape_steps(result)
     kinds = {
@@ -183,6 +202,4 @@ def draw(name: str, result):
         experiments.NetworkResult: plots.plot_training,
         experiments.CosineResult: plots.plot_cosines,
     }
-    if type(result) in kinds:
-        return kinds[type(result)](result)
-    return import_module(f"attnbias.beyond.{name}.plots").plot_result(result)  # a room's
+    return kinds[type(result)](result)

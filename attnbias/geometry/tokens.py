@@ -346,12 +346,12 @@ def selected_tokens(data: Dataset, W: TensorLike) -> torch.Tensor:
 
     Examples
     --------
-    >>> from attnbias import solve_w_svm
-    >>> from attnbias.beyond.local.data import make_score_trap
+    >>> from attnbias import make_separation_pair, solve_w_svm
     >>> from attnbias.geometry.tokens import selected_tokens
-    >>> data = make_score_trap(0.3)
-    >>> selected_tokens(data, -solve_w_svm(data).weights).tolist()
-    [2]
+    >>> data = make_separation_pair()
+    >>> weights = solve_w_svm(data).weights
+    >>> selected_tokens(data, weights).tolist(), selected_tokens(data, -weights).tolist()
+    ([0], [1])
     """
     require_dataset(data, cross=True)
     W = as_floats("W", W, (data.d, data.d), "(d, d)", data.X.device).double()

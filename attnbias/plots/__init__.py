@@ -2,7 +2,7 @@
 
 Each plot function returns a matplotlib Figure made without pyplot: it is not shown by itself
 and needs no closing. `style` sets the look and the format for a whole notebook. Here is what a
-command draws, and what suits any run; a room of `attnbias.beyond` has its own in its `plots`.
+command draws, and what suits any run; a room has its own in its `plots`.
 """
 
 from __future__ import annotations

@@ -12,13 +12,14 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
+from commands import FIGURES, require_explained, require_parsed, run
 
 from attnbias import Check, CheckTable, experiments, make_example1, make_separation_pair
 from attnbias._files import new_result
 from attnbias._records import provenance
-from attnbias.cli import COMMANDS, build_parser, main
+from attnbias.cli import COMMANDS, main
 from attnbias.cli.base import as_json
-from attnbias.cli.run import _setting_words, _shown
+from attnbias.cli.run import _shown
 from attnbias.cli.sweep import GRID
 from attnbias.diagnosis.diagnose import diagnose
 from tools.files import ROOT
@@ -31,12 +32,6 @@ def tokens(tmp_path):
     path = tmp_path / "tokens.npz"
     make_example1(n=4, T=3, d=20).save(path)
     return path
-
-
-def run(capsys, *arguments):
-    status = main([str(argument) for argument in arguments])
-    streams = capsys.readouterr()
-    return status, streams.out, streams.err
 
 
 class TestDiagnose:
@@ -157,11 +152,9 @@ class TestHelp:
         command = [sys.executable, "-m", "attnbias", "--version"]
         assert subprocess.check_output(command, text=True).startswith("attnbias ")
 
-    @pytest.mark.parametrize("name", experiments.list())
-    def test_each_option_of_an_experiment_has_a_line_of_its_own(self, name):
-        words, known = _setting_words(name), experiments.parameters(name)
-        lines = [words.get(key, "") for key in known if key not in ("out", "progress")]
-        assert "" not in lines and len(set(lines)) == len(lines)
+    @pytest.mark.parametrize("name", FIGURES)
+    def test_each_option_of_an_experiment_has_a_line_of_its_own(self, capsys, name):
+        require_explained(capsys, name)
 
 
 LIGHT = """
@@ -234,9 +227,7 @@ class TestFigure:
         head = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix]
         assert out.read_bytes().startswith(head)
 
-    @pytest.mark.parametrize(
-        "name", ["fig1", "fig4", "fig6", "fig7", "fig10", "heads", "exponents", "ranks"]
-    )
+    @pytest.mark.parametrize("name", ["fig1", "fig4", "fig6", "fig7", "fig10"])
     def test_of_the_recorded_runs(self, capsys, tmp_path, name):
         out = tmp_path / "picture.svg"
         status, said, _ = run(capsys, "figure", name, "--results", BOOK, "--out", out, "--json")
@@ -292,85 +283,7 @@ def test_fish_is_told_of_every_command(capsys):
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_examples_of_a_command_parse(command, capsys):
-    status, out, _ = run(capsys, command.name, "--help")
-    assert status == 0 and "examples:" in out
-    for example in command.examples:
-        words = example.split(" > ")[0].split()
-        assert example in out and words[0] == command.name
-        if "--help" not in words:
-            assert build_parser().parse_args(words).command == command.name
-
-
-class TestHeads:
-    def test_a_table_and_a_picture_of_a_model(self, tmp_path, capsys):
-        pytest.importorskip("transformers")
-        text = tmp_path / "mine.txt"
-        text.write_text("A man plays the guitar.\n\nTwo dogs run.\n")
-        folder = tmp_path / "out"
-        wanted = ("heads", "tiny", "--text", text, "--random", 2, "--out", folder)
-        status, out, _ = run(capsys, *wanted)
-        assert status == 0 and "share of the margin" in out and str(folder) in out
-        names = ["heads.csv", "heads.json", "heads.svg"]
-        assert sorted(path.name for path in folder.iterdir()) == names
-        rows = (folder / "heads.csv").read_text().splitlines()
-        assert len(rows) == 5 and rows[0].startswith("layer,head,favourite")
-        own = experiments.load("heads", folder)
-        assert own.settings["sentences"] == 2 and len(own.random) == 4
-        before = {path: path.read_bytes() for path in folder.iterdir()}
-        assert run(capsys, *wanted)[0] == 0  # finished, so it is read
-        status, _, err = run(capsys, *wanted, "--query", "2")
-        assert status == 2 and "query" in err and "Name another folder" in err
-        assert "a whole number or all; got 'last'" in run(capsys, *wanted, "--query", "last")[2]
-        assert {path: path.read_bytes() for path in folder.iterdir()} == before
-        (folder / "heads.json").unlink()  # moved away; the rest is still no place for a new table
-        assert run(capsys, *wanted)[0] == 2 and not (folder / "heads.json").exists()
-        status, out, _ = run(capsys, *wanted[:-1], tmp_path / "b", "--query", "2", "--json")
-        assert {row["query"] for row in json.loads(out)["heads"]} == {2}
-
-    def test_a_table_needs_no_matplotlib(self, tmp_path, capsys, monkeypatch):
-        monkeypatch.setitem(sys.modules, "matplotlib", None)
-        q, k = np.random.default_rng(0).normal(size=(2, 4, 5, 8))
-        np.savez(tmp_path / "qk.npz", q=q, k=k)
-        wanted = ("heads", "--npz", tmp_path / "qk.npz", "--out", tmp_path / "out")
-        status, out, _ = run(capsys, *wanted)
-        assert status == 0 and "no picture" in out and "attnbias[plots]" in out
-        assert sorted(os.listdir(tmp_path / "out")) == ["heads.csv", "heads.json"]
-        monkeypatch.undo()  # once it is installed the same command draws what is missing
-        assert run(capsys, *wanted)[0] == 0 and (tmp_path / "out" / "heads.svg").exists()
-
-    def test_queries_and_keys_from_a_file(self, tmp_path, capsys):
-        pytest.importorskip("transformers")
-        q, k = np.random.default_rng(0).normal(size=(2, 3, 2, 4, 5, 8))
-        np.savez(tmp_path / "qk.npz", q=q, k=k, lengths=[5, 4, 5, 3])
-        wanted = ("heads", "--npz", tmp_path / "qk.npz", "--out", tmp_path / "out")
-        status, out, _ = run(capsys, *wanted, "--json")
-        rows = json.loads(out)["heads"]
-        assert status == 0 and len(rows) == 6
-        head = [row for row in rows if (row["layer"], row["head"]) == (2, 1)][0]
-        lengths = [5, 4, 5, 3]
-        logits = [k[2, 1, i, :n] @ q[2, 1, i, n - 1] / 8**0.5 for i, n in enumerate(lengths)]
-        largest = [np.exp(each - np.logaddexp.reduce(each)).max() for each in logits]
-        assert head["attention"] == pytest.approx(np.mean(largest), rel=1e-9)
-        one = (tmp_path / "one.npz", q[2, 1], k[2, 1])
-        np.savez(one[0], q=one[1], k=one[2], lengths=lengths)
-        _, out, _ = run(capsys, "heads", "--npz", one[0], "--out", tmp_path / "two", "--json")
-        (alone,) = json.loads(out)["heads"]
-        assert {**alone, "layer": 2, "head": 1} == head
-
-    @pytest.mark.parametrize(
-        "words, named",
-        [
-            ((), "MODEL"),
-            (("tiny", "--npz", "x.npz"), "MODEL"),
-            (("--npz", "no.npz"), "no.npz"),
-            (("tiny", "--query", "99"), "query"),
-            (("./no-folder",), "no-folder"),
-        ],
-    )
-    def test_bad_input_is_named(self, words, named, tmp_path, capsys):
-        pytest.importorskip("transformers")
-        status, out, err = run(capsys, "heads", *words, "--out", tmp_path)
-        assert status == 2 and not out and err.startswith("attnbias: ") and named in err
+    require_parsed(capsys, command)
 
 
 class TestStumbles:
@@ -388,13 +301,6 @@ class TestStumbles:
         command = "run fig2" if words.startswith("run") else words.split()[0]
         assert status == 2 and err.startswith(f"usage: attnbias {command} ") and "--unknown" in err
 
-    @pytest.mark.parametrize("name", experiments.list())
-    def test_every_setting_of_an_experiment_is_explained(self, capsys, name):
-        status, out, _ = run(capsys, "run", name, "--help")
-        assert status == 0 and "default: None" not in out and "`" not in out
-        for key in experiments.parameters(name):
-            assert key in ("out", "progress") or _setting_words(name)[key]
-
     def test_a_folder_without_rights_is_named_before_the_run(self, capsys, tmp_path, monkeypatch):
         def refuse(**_):
             raise PermissionError("no rights")
@@ -403,7 +309,7 @@ class TestStumbles:
         monkeypatch.setattr("attnbias.experiments.run", lambda *_, **__: pytest.fail("it ran"))
         status, _, err = run(capsys, "run", "fig2", "--out", tmp_path)
         assert status == 2 and "FileAccessError" in err and "no rights" in err
-        for name in ("fig2.npz", "fig6.json", "exponents.parquet"):  # where one is, none is tried
+        for name in ("fig2.npz", "fig6.json", "fig10.json"):  # where one is, none is tried
             (tmp_path / name).touch()
             status, _, err = run(capsys, "run", name.partition(".")[0], "--out", tmp_path)
             assert status == 2 and "one that is there" in err
@@ -464,12 +370,6 @@ class TestStumbles:
         (tmp_path / "fig6.part" / f"{job}.json").write_text('{"kind": "training')
         status, _, err = run(capsys, "run", "fig6", *settings)
         assert status == 2 and "FileFormatError" in err and f"{job}.json" in err
-
-    def test_sizes_that_nothing_separates_have_a_result(self, capsys, tmp_path):
-        pytest.importorskip("pyarrow")
-        words = ("--sizes", "[[15,5]]", "--d", "[1]", "--seeds", 2, "--out", tmp_path)
-        status, out, err = run(capsys, "run", "ranks", *words)
-        assert (status, err) == (0, "") and "0 and 0 of 2 solved" in out
 
     @pytest.mark.parametrize(
         ("words", "kept"),

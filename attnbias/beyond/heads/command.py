@@ -9,9 +9,9 @@ import itertools
 import sys
 from pathlib import Path
 
-from .._extras import need
-from ..errors import FileFormatError, MissingExtraError, RangeError
-from .base import add_json
+from ..._extras import need
+from ...cli.base import Command, add_json
+from ...errors import FileFormatError, MissingExtraError, RangeError
 
 FILES = """\
 MODEL is a name on the Hugging Face hub, a folder or a .gguf file. Without a model, --npz is a file
@@ -58,8 +58,8 @@ def run_heads(arguments: argparse.Namespace) -> tuple[dict, str]:
             got="both" if arguments.npz else "neither",
             remedy="for example attnbias heads HuggingFaceTB/SmolLM2-135M --text captions.txt",
         )
-    from .._files import as_path, new_path, results_folder, write_text
-    from ..beyond.heads import experiments
+    from ..._files import as_path, new_path, results_folder, write_text
+    from . import experiments
 
     folder = as_path(arguments.out)
     if not (folder / "heads.json").exists():
@@ -86,13 +86,13 @@ def run_heads(arguments: argparse.Namespace) -> tuple[dict, str]:
 
 def _drawn(result, path: Path) -> list[str]:
     """Write the picture, or say what is missing for it."""
-    from .._files import writing
+    from ..._files import writing
 
     try:
         need("matplotlib", "plots")
     except MissingExtraError as error:
         return [f"no picture: {error}"]
-    from ..beyond.heads import plots
+    from . import plots
 
     with writing(path) as stream:
         plots.plot_head_table(result).savefig(stream, format="svg")
@@ -101,9 +101,9 @@ def _drawn(result, path: Path) -> list[str]:
 
 def _stored(path: str, query) -> tuple[list, dict]:
     """The heads of a file of queries and keys, and what identifies them."""
-    from .._records import read_npz
-    from .._validate import require_shape
-    from ..nets import head_from_qk
+    from ..._records import read_npz
+    from ..._validate import require_shape
+    from ...nets import head_from_qk
 
     arrays, _ = read_npz(path, kind="queries and keys", header_required=False)
     if {"q", "k"} - arrays.keys() or arrays.keys() - {"q", "k", "lengths"}:
@@ -147,3 +147,18 @@ def _shown(table) -> str:
     }
     found = table.groupby("layer")[list(names)].median().rename(columns=names)
     return f"Medians over the heads of a layer:\n{found.round(3).to_string()}"
+
+
+COMMAND = Command(
+    "heads",
+    "compare each attention head of a model with its W_mm, or resume",
+    heads_arguments,
+    run_heads,
+    (
+        "heads HuggingFaceTB/SmolLM2-135M --text captions.txt",
+        "heads ./my-bert --query all --out my-bert-heads",
+        "heads --npz heads.npz",
+    ),
+    FILES,
+    resumes=True,
+)
