@@ -20,8 +20,7 @@ from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import gap_rows, optimal_tokens, score_levels
 from ..rules import Descent
 from .guarantees import GUARANTEES, Guarantee, evaluate, headline, hypotheses, limits
-from .outlook import next_lines
-from .render import Section, as_html, as_text, sections
+from .render import Section, as_html, as_text, next_lines, sections
 from .runs import forecast, rule_runs
 
 _UNSOLVED = {"feasible": None, "message": "not solved, as the optimal tokens are not defined"}

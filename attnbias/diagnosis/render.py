@@ -1,18 +1,79 @@
-"""The words of a diagnosis: its sections as text for 80 columns and as HTML."""
+"""A diagnosis in words: its sections, as text for 80 columns and as HTML.
+
+The sentences are in `render.toml` beside this file; here stands which of them is said, and when.
+"""
 
 from __future__ import annotations
 
 import math
+import string
 import textwrap
+import tomllib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
-from ..checks import Check, CheckTable
+from ..checks import CheckTable
 from .guarantees import HYPOTHESES, headline, legend
-from .outlook import Lines, next_lines, short_lines, training_lines
-from .words import number, rounding, some
 
 _WIDTH, _LABEL = 80, 20
+_ITEMS = 6  # of a list that the report spells out
+
+_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+
+def number(x: float) -> str:
+    """Four significant digits; 'none' for NaN."""
+    return "none" if math.isnan(x) else f"{x:.4g}"
+
+
+def rounding(x: float, level: float = 1e-12) -> str:
+    """A number whose digits below `level` are rounding and differ between machines."""
+    return f"under {level:g}" if x <= level else number(x)
+
+
+def count(log_value: float) -> str:
+    """A count known by its natural logarithm: exact to 10^6, then an order of magnitude."""
+    if log_value < math.log(1e6):
+        return f"{math.ceil(math.exp(log_value)):,}"
+    if not math.isfinite(log_value):
+        return "no finite number of"
+    return f"about 10^{log_value / math.log(10):.0f}"
+
+
+def about(count: float) -> str:
+    """A count to two significant digits; an order of magnitude from 10^6 on."""
+    if count >= 1e6:
+        return f"10^{math.log10(count):.0f}"
+    return f"{float(f'{count:.1e}'):,.0f}"
+
+
+def some(items: list) -> str:
+    """The first items, and how many more there are."""
+    more = len(items) - _ITEMS
+    return ", ".join(map(str, items[:_ITEMS])) + (f" and {more} more" if more > 0 else "")
+
+
+# What may stand behind the colon of a field in `render.toml`, beside Python's own formats.
+TOLD = {
+    "number": number,
+    "rounding": rounding,
+    "coarse": lambda x: rounding(x, 1e-6),
+    "count": count,
+    "about": about,
+    "order": lambda x: about(max(x, 2)),
+    "iterations": lambda x: f"{x:,.0f} iteration" + "s" * (x != 1),
+    "are": lambda x: "is" if x == 1 else "are",
+    "holds": lambda x: "holds" if x else "fails",
+    "size": lambda items: str(len(items)),
+    "some": some,
+}
+
+
+class _Words(string.Formatter):
+    def format_field(self, value, format_spec: str) -> str:
+        return TOLD[format_spec](value) if format_spec in TOLD else format(value, format_spec)
 
 
 @dataclass(frozen=True)
@@ -38,28 +99,37 @@ class Section:
 
 def sections(report) -> tuple[Section, ...]:
     """The sections of a `Diagnosis`; those without a line are left out."""
-    verdicts = {key: hypothesis.verdict for key, hypothesis in report.hypotheses.items()}
-    parts = (
-        ("In short", "", [("", headline(report.hypotheses)), *short_lines(report)]),
-        ("Data", "", _data_lines(report.summary)),
-        ("Optimal tokens", verdicts["optimal"], _optimal_lines(report.optimal)),
-        ("Assumption 1", verdicts["assumption1"], _check_lines(report.assumption1)),
-        ("Assumption 2", verdicts["assumption2"], _check_lines(report.assumption2)),
-        ("Coherence", verdicts["coherence"], _coherence_lines(report)),
-        ("Attention SVM", verdicts["feasible"], _svm_lines(report.separation)),
-        ("What the theory promises here", "", _guarantee_lines(report.guarantees)),
-        ("Where it is silent", "", _silent_lines(report)),
-        ("Where NGD goes", "", training_lines(report)),
-        ("What it does not promise", "", [("", limit) for limit in report.limits]),
-        ("What to do next", "", [("", line) for line in next_lines(report)]),
-    )
-    found = [Section(title, verdict, tuple(lines)) for title, verdict, lines in parts]
+    known = facts(report)
+    found = [
+        Section(
+            each["title"],
+            report.hypotheses[each["verdict"]].verdict if "verdict" in each else "",
+            tuple(lines(each, known)),
+        )
+        for each in _TEXTS["section"]
+    ]
     said = " ".join(" ".join(line) for section in found for line in section.lines)
     found.append(Section("Signs", "", tuple(legend(said))))
     return tuple(section for section in found if section.lines)
 
 
-def as_text(title: str, sections) -> str:
+def lines(section: dict, known: dict) -> Iterator[tuple[str, str]]:
+    """The lines of a section of `render.toml`: a label, "" for a bullet, and a text, filled in."""
+    for line in section["line"]:
+        for item in known[line["each"]] if "each" in line else [{}]:
+            here = known | item
+            true = {name for name, value in here.items() if _is_true(value)}
+            if true.issuperset(line.get("when", ())) and true.isdisjoint(line.get("unless", ())):
+                tails = [text for name, text in line.get("tails", ()) if name in true]
+                text = "".join([line["says"], *tails])
+                yield tuple(_Words().vformat(t, (), here) for t in (line.get("label", ""), text))
+
+
+def _is_true(value) -> bool:
+    return value == value and value is not None and value is not False and value not in ("", [])
+
+
+def as_text(title: str, sections: Iterable[Section]) -> str:
     """Plain text, wrapped at 80 columns."""
     lines = textwrap.wrap(title, _WIDTH)
     parts = ["\n".join([*lines, "=" * max(map(len, lines), default=0)])]
@@ -74,7 +144,7 @@ def as_text(title: str, sections) -> str:
     return "\n\n".join(parts)
 
 
-def as_html(title: str, sections) -> str:
+def as_html(title: str, sections: Iterable[Section]) -> str:
     """An HTML fragment; every text is escaped."""
     parts = [f'<div class="attnbias-diagnosis"><p><strong>{escape(title)}</strong></p>']
     for section in sections:
@@ -107,85 +177,96 @@ def html_page(title: str, fragment: str) -> str:
     )
 
 
-def _data_lines(s: dict) -> Lines:
-    tokens = " to ".join(str(t) for t in sorted({s["shortest"], s["longest"]}))
-    yield "sequences", f"{s['sequences']}, of {tokens} tokens with {s['features']} features"
-    yield "labels", f"{s['positive']} of +1, {s['negative']} of -1"
-    yield "stored as", s["dtype"] + (", lifted to float64" if s["dtype"] != "float64" else "")
+def facts(report) -> dict:
+    """All that the report's sentences name, and what decides whether they are said."""
+    f, part, optimal = report.forecast, report.separation, report.optimal
+    shape = {report.summary["shortest"], report.summary["longest"]}
+    ranked = sorted(optimal["positions"].items(), key=lambda item: (-item[1], item[0]))
+    blocking = part.get("blocking", ())
+    known = report.summary | part | optimal | f | {k: h.holds for k, h in report.hypotheses.items()}
+    return (
+        known
+        | _runs(report)
+        | {
+            "headline": headline(report.hypotheses),
+            "tokens": " to ".join(map(str, sorted(shape))),
+            "lifted": report.summary["dtype"] != "float64",
+            "tied": [f"sequence {i}" for i in optimal["tied_sequences"]],
+            "ranked": [f"token {t}{' (query)' if t == 0 else ''}: {count}" for t, count in ranked],
+            "undecided": part["feasible"] is None,
+            "blocked": [
+                f"token {b['token']} of sequence {b['sequence']} ({b['weight']:.3g})"
+                for b in blocking
+            ],
+            "places": [f"{b['token']} of {b['sequence']}" for b in blocking],
+            "idle": math.isfinite(part.get("smallest_excess", math.inf)),
+            "no_idle": part.get("smallest_excess") == math.inf,
+            "assumption1_checks": _sides(report.assumption1),
+            "assumption2_checks": _sides(report.assumption2),
+            "coherence_checks": _sides(not known["assumption2"] and report.coherence),
+            "promised": [vars(each) for each in report.guarantees if each.applies],
+            "silent": list(_silent(report)),
+            "limits": [{"limit": limit} for limit in report.limits],
+        }
+    )
 
 
-def _optimal_lines(part: dict) -> Lines:
-    if tied := part["tied_sequences"]:
-        names = some([f"sequence {i}" for i in tied])
-        yield "tied", f"{len(tied)} of {part['sequences']}: {names}"
-        return
-    ranked = sorted(part["positions"].items(), key=lambda item: (-item[1], item[0]))
-    yield "positions", some([f"token {t}{' (query)' if t == 0 else ''}: {c}" for t, c in ranked])
-    gaps = (f"{size} {number(part[f'{size}_gap'])}" for size in ("smallest", "median", "largest"))
-    yield "score gap", ", ".join(gaps)
+def _sides(table: CheckTable | None | bool) -> list[dict]:
+    """The two sides of each inequality, and its room or by what factor it is missed."""
+    return [
+        vars(check)
+        | {
+            "verdict": check.verdict,
+            "room": check.holds and 0 < check.slack < 1 and check.slack,
+            "excess": not check.holds and check.bound > 0 and _finite(check.value / check.bound),
+        }
+        for check in table or ()
+    ]
 
 
-def _check_lines(table: CheckTable | None) -> Lines:
-    if table is None:
-        yield "not evaluated", "the optimal tokens are not defined"
-    for check in table or ():
-        sides = f"{check.statement} is {number(check.value)}, allowed {number(check.bound)}"
-        yield check.verdict, sides + _room(check) + (f"; {check.reason}" if check.reason else "")
+def _finite(x: float) -> float | None:
+    return x if math.isfinite(x) else None
 
 
-def _coherence_lines(report) -> Lines:
-    """What stands in for Assumption 2, where that fails."""
-    if report.hypotheses["assumption2"].holds is False:
-        yield from _check_lines(report.coherence)
+def _runs(report) -> dict:
+    """What the runs and the forecast are told by."""
+    f, hypotheses = report.forecast, report.hypotheses
+    if report.svm is None:
+        return {}
+    first, *drawn = f["runs"] or [{}]
+    there = [run["iterations"] for run in drawn if not math.isnan(run["iterations"])]
+    arrived = bool(first) and not math.isnan(first["iterations"])
+    off, steps = first.get("off"), first.get("steps", 0)
+    equal = hypotheses["assumption2"].holds
+    found = first | {
+        "steps": steps or None,
+        "went": off is not None,
+        "not_ended": not first.get("ended"),
+    }
+    return found | {
+        f"how_{f['how']}": True,
+        f"bound_{f['bound']}": True,
+        "missed": len(off or ()),
+        "right": report.summary["sequences"] - len(off or ()),
+        "drawn": len(drawn) or None,
+        "drawn_steps": drawn[0]["steps"] if drawn else None,
+        "there": there,
+        "least": there and about(min(there)),
+        "most": there and about(min(there)) != about(max(there)) and about(max(there)),
+        "incomplete": not f["offset_complete"],
+        "gd": equal and _finite(report.constants.largest_gd_step_size),
+        "arrived": arrived,
+        "far": f["iterations"] > 1e9,
+        "enough": arrived and int(float(f"{2 * f['iterations'] + 1:.1e}")),
+        "more": 10 * max(steps, 100),
+        "some_stray": (arrived or there) and len(there) < len(drawn),
+        "too_long": equal
+        and hypotheses["assumption1"].holds
+        and f["step_size"] > f["largest_step_size"],
+    }
 
 
-def _room(check: Check) -> str:
-    """How much room an inequality leaves, or by what factor it is missed."""
-    if check.holds:
-        return f" (slack {check.slack:.3g})" if 0 < check.slack < 1 else ""
-    ratio = check.value / check.bound if check.bound > 0 else math.inf
-    return f" ({number(ratio)} times too large)" if math.isfinite(ratio) else ""
-
-
-def _svm_lines(part: dict) -> Lines:
-    if part["feasible"] is None:
-        yield "not decided", part["message"]
-    elif part["feasible"]:
-        yield from _solution_lines(part)
-    else:
-        tokens = [
-            f"token {b['token']} of sequence {b['sequence']} ({b['weight']:.3g})"
-            for b in part["blocking"]
-        ]
-        yield "in the way", f"{len(tokens)} of {part['rows']} constraints: {some(tokens)}"
-        words = "with the weights in brackets these constraint rows add up to"
-        yield "certificate", f"{words} {rounding(part['residual'])} of the sum of their norms"
-
-
-def _solution_lines(part: dict) -> Lines:
-    yield "norm of W_mm", f"{number(part['norm'])}, margin Xi {number(part['margin'])}"
-    yield "support", f"{part['support']} of {part['rows']} constraints"
-    gap, error = rounding(part["duality_gap"]), rounding(part["direction_error"], 1e-6)
-    yield "certificate", f"duality gap {gap}, direction error {error}"
-    strict = "holds" if part["strictly_complementary"] else "fails"
-    smallest = f"smallest dual variable {number(part['smallest_dual'])} of the largest"
-    excess = "no other constraint"
-    if math.isfinite(part["smallest_excess"]):
-        excess = f"next constraint is {number(part['smallest_excess'])} above its bound 1"
-    yield "complementarity", f"strict: {strict}; {smallest}, {excess}"
-
-
-def _guarantee_lines(guarantees) -> Lines:
-    """The guarantees that apply, in full."""
-    if not any(g.applies for g in guarantees):
-        yield "", "Nothing."
-    for g in guarantees:
-        if g.applies:
-            given = f" Given {g.provided}." if g.provided else ""
-            yield "", f"{g.title}: {g.statement}{given} [{g.provenance}]"
-
-
-def _silent_lines(report) -> Lines:
+def _silent(report) -> Iterator[dict]:
     """The guarantees that don't apply, gathered by the hypotheses they miss."""
     silent = [guarantee for guarantee in report.guarantees if not guarantee.applies]
     for missing in dict.fromkeys(guarantee.missing for guarantee in silent):
@@ -193,9 +274,13 @@ def _silent_lines(report) -> Lines:
         verb = "fail" if many else "fails"
         if report.hypotheses[missing[0]].holds is None:
             verb = "are undecided" if many else "is undecided"
-        titles = ", ".join(each.title for each in silent if each.missing == missing)
-        yield "", f"Not promised, because {_and(names)} {verb}: {titles}."
+        yield {
+            "names": " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])),
+            "verb": verb,
+            "titles": ", ".join(each.title for each in silent if each.missing == missing),
+        }
 
 
-def _and(names: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+def next_lines(report) -> tuple[str, ...]:
+    """What to do next, in a sentence or two."""
+    return tuple(text for _, text in lines(_TEXTS["section"][-1], facts(report)))
