@@ -181,7 +181,7 @@ def judge(
     only_when: tuple[str, Iterable[Check]] | None = None,
     against: Iterable[Check] = (),
     decided_by: str = "",
-    show: str = "",
+    show: str | tuple[str, ...] = (),
     note: str = "",
 ) -> Finding:
     """The verdict of the checks that are the claim.
@@ -202,9 +202,9 @@ def judge(
         undecided, for a threshold of ours contradicts nothing.
     decided_by : str
         Where it is undecided, what would decide it.
-    show : str
-        Beginning of the statement whose number is shown where nothing fails; by default that
-        with least room.
+    show : str or tuple of str
+        Keys of the checks whose number is shown where nothing fails, that with least room; by
+        default of all.
     note : str
         The setting, in words.
 
@@ -236,9 +236,14 @@ def judge(
         if restricted and all(check.holds for check in restricted):
             return Finding(f"{ONLY_WHEN} {words}", number, note, names)
     if failing and against and all(check.holds for check in against):
-        return Finding(CONTRADICTED, show_number(_decisive(against, (), "")), note, names)
+        return Finding(CONTRADICTED, show_number(_decisive(against, ())), note, names)
     decided_by = f"would be decided by {decided_by}" if decided_by else ""
     return Finding(UNDECIDED, number, _joined(note, decided_by), names)
+
+
+def keyed(checks: Iterable[Check], *keys: str) -> list[Check]:
+    """Those with one of the keys."""
+    return [check for check in checks if check.key in keys]
 
 
 def starting(checks: Iterable[Check], *starts: str) -> list[Check]:
@@ -268,9 +273,10 @@ def _silent(checks: tuple[Check, ...]) -> str:
     return f"{len(silent)} of {len(checks)} checks silent: {silent[0].reason}"
 
 
-def _decisive(checks: tuple[Check, ...], failing: tuple[Check, ...], show: str) -> Check:
+def _decisive(checks: tuple[Check, ...], failing: tuple[Check, ...], show=()) -> Check:
     """The worst failing check, else the one with least room among those to show."""
-    chosen = failing or [check for check in checks if check.statement.startswith(show)] or checks
+    keys = (show,) if isinstance(show, str) else show
+    chosen = failing or keyed(checks, *keys) or starting(checks, *keys) or checks
     return min(
         chosen, key=lambda check: check.slack if check.slack == check.slack else -(2.0**1023)
     )

@@ -22,7 +22,7 @@ from attnbias import (
 from attnbias.data import make_two_sample_trap
 from attnbias.errors import MissingFileError
 
-from .claim import starting
+from .claim import keyed
 from .draws import normal
 from .joint.instances import Runs, dm_problems, eq10_runs, limit_problems, moving_problems
 from .paper.instances import Instance, instances
@@ -50,15 +50,16 @@ def _train_on(made: Instance, name: str) -> Trace:
     return train(made.data, rule, ON_INSTANCES, W0=made.W0, svm=made.svm, record=record)
 
 
-def on_instances(e, check, *rules: str, rows: tuple[str, ...] = ("",)) -> list[Check]:
+def on_instances(e, check, *rules: str, keys: tuple[str, ...] = ()) -> list[Check]:
     """What a check says of the runs of all instances by these rules, and that they are theirs.
 
-    NGD's runs if no rule is named; of the check the rows whose statement starts so.
+    NGD's runs if no rule is named; of the check the rows of these keys, by default all.
     """
     checks = []
     for rule in rules or ("NGD",):
         for made, run in e.instance_runs(rule):
-            checks += starting(check(made.data, run, svm=made.svm), *rows)
+            found = check(made.data, run, svm=made.svm)
+            checks += keyed(found, *keys) if keys else found
             checks.append(of_rule(run, rule, {"GD": made.gd, "NGD": made.ngd}.get(rule, 1.0)))
     return checks
 

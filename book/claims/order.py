@@ -14,7 +14,13 @@ FIRST, RISE = 100, 0.15
 
 
 def no_slower(
-    statement: str, step, values, rate: Callable | ArrayLike, *, tolerance: float = 0.05
+    statement: str,
+    step,
+    values,
+    rate: Callable | ArrayLike,
+    *,
+    tolerance: float = 0.05,
+    key: str = "order",
 ) -> Check:
     """That values are O(rate(step)): their ratio does not grow, in any of three ways.
 
@@ -33,6 +39,8 @@ def no_slower(
         Of the steps, or its values, such as `lambda t: np.log(t) ** 2 / t`.
     tolerance : float
         What a ratio that tends to its limit from below may still grow by in a decade.
+    key : str
+        Of the Check.
 
     Examples
     --------
@@ -46,7 +54,7 @@ def no_slower(
     False
     """
     words = f"{statement}, growth of its ratio to the rate in a decade"
-    found = check_order(step, values, rate, statement=words, tolerance=0.0)
+    found = check_order(step, values, rate, statement=words, tolerance=0.0, key=key)
     if not found.applicable:
         return found
     t = np.asarray(step, float)
@@ -54,7 +62,7 @@ def no_slower(
     scale = rate(t[used]) if callable(rate) else np.asarray(rate)[used]
     grown = _grown(np.log10(t[used]), np.asarray(values)[used] / scale)
     value = found.value / found.bound if found.bound else np.inf
-    return Check(words, float(np.max([value, *grown])), 1 + tolerance)
+    return Check(words, float(np.max([value, *grown])), 1 + tolerance, key=key)
 
 
 def _grown(log_t, ratio) -> list[float]:
@@ -93,7 +101,7 @@ def gd_rate(t):
 
 def turns(run: Trace, rate: Callable, name: str = "1 - cosine", **options) -> Check:
     """That 1 - cosine is O(rate(t))."""
-    return no_slower(name, run.step, run.W_alignment_error, rate, **options)
+    return no_slower(name, run.step, run.W_alignment_error, rate, key="turns", **options)
 
 
 def turns_by_path(run: Trace, power: float = 1.0) -> Check:
@@ -101,10 +109,10 @@ def turns_by_path(run: Trace, power: float = 1.0) -> Check:
     moved = run.path_length > 0
     rate, error = run.path_length[moved] ** -power, run.W_alignment_error[moved]
     words = "1 - cosine over 1 / path length" + (f"^{power:g}" if power != 1 else "")
-    return no_slower(words, run.step[moved], error, rate)
+    return no_slower(words, run.step[moved], error, rate, key="turns")
 
 
 def saturates_fast(run: Trace) -> Check:
     """That the optimal tokens' softmax tends to 1 exponentially, as Lemma 1 says."""
     rest = -1 / run.log_nonopt_score
-    return no_slower("-1 / log(1 - softmax)", run.step, rest, lambda t: 1 / t)
+    return no_slower("-1 / log(1 - softmax)", run.step, rest, lambda t: 1 / t, key="saturates")

@@ -55,7 +55,7 @@ def theorem4(e):
         )
     return judge(
         checks,
-        show="smallest y_i u_t'x_{i,opt} / |u_t|, against",
+        show="margin",
         note=f"on {LIMIT}, and on {MOVING}",
     )
 
@@ -103,5 +103,5 @@ def attended(e):
             for weights in (solve_u_svm(data).weights, averages(data))
         ]
         words = "1 - cosine of u with u_mm, against a tenth of that with the averages' classifier"
-        checks.append(Check(words, 1 - cosines[0], 0.1 * (1 - cosines[1])))
-    return judge(checks, show="1 - cosine of u with u_mm", note=MOVING)
+        checks.append(Check(words, 1 - cosines[0], 0.1 * (1 - cosines[1]), key="nearer"))
+    return judge(checks, show="nearer", note=MOVING)

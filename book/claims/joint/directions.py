@@ -7,7 +7,7 @@ import numpy as np
 from attnbias import GD, NGD, Check, Trace, solve_u_svm, train
 from attnbias.theorems import check_theorem3
 
-from ..claim import Section, judge, refuted, undecided
+from ..claim import Section, judge, keyed, refuted, undecided
 from ..order import gd_limit_rate, gd_rate, no_slower
 from ..tamper import bent_by_log, each, series, stalls, stops
 from .instances import DM, LIMIT, MOVING, dm_problems
@@ -33,7 +33,7 @@ def theorem3(e):
     return judge(
         [*turning, *over(e.joint_limit(), check_theorem3)],
         sharper=sharper,
-        show="1 - cosine of W over 1 / log t",
+        show="order",
         note=f"{MOVING}; within Condition 2, on {LIMIT}, Eq. 55 holds, but W hardly turns and the "
         "explicit bound is vacuous; sharper: 1 / log^2 t",
     )
@@ -64,11 +64,11 @@ def joint_gd(e):
 @refuted("it stops growing", joint_dm=stops("W_norm"))
 def norm_log(e):
     """The norm of W grows like log t."""
-    limit = [c for c in over(e.joint_limit(), check_theorem3) if c.statement.startswith("|W_t|")]
+    limit = keyed(over(e.joint_limit(), check_theorem3), "norm_low", "norm_high")
     runs = [*e.joint_moving, *e.joint_dm["p = 2/3"]]
     return judge(
         [*grows_like(runs, "|W| over log t", attrgetter("W_norm"), np.log), *limit],
-        show="|W| over log t",
+        show="order",
         note=f"{MOVING}; {DM}; Eq. 55 with constants on {LIMIT}",
     )
 
@@ -93,8 +93,8 @@ def slower(e):
         order.append(no_slower("W alone over Eq. 10, against 1/t", step[2:], part, lambda t: 1 / t))
     words = "1 - cosine of W at the end, Eq. 10 over W alone: least"
     return judge(
-        [Check(words, min(ends), 1.0, ">="), *order],
-        show="1 - cosine of W at the end",
+        [Check(words, min(ends), 1.0, ">=", key="end"), *order],
+        show="end",
         note=f"alone: NGD with the decoder u_mm, on the same tokens; {DM}",
     )
 

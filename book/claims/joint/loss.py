@@ -17,7 +17,7 @@ from attnbias.theorems import (
 from attnbias.theorems.joint.constants import power_sum
 from attnbias.theorems.run import TraceView
 
-from ..claim import Section, judge, refuted
+from ..claim import Section, judge, keyed, refuted
 from ..evidence import Evidence
 from ..order import no_slower
 from ..tamper import bent, bent_by_log, each, series, stops
@@ -38,9 +38,9 @@ def path(p: float):
     return lambda t: power_sum(t, p)
 
 
-def falls_like(runs: Runs, words: str, value, rate) -> list[Check]:
+def falls_like(runs: Runs, words: str, value, rate, **options) -> list[Check]:
     """That value(run) is O(rate(t)) on every run; W is 0 at the first two of its records."""
-    return [no_slower(words, run.step[2:], value(run)[2:], rate) for _, run in runs]
+    return [no_slower(words, run.step[2:], value(run)[2:], rate, **options) for _, run in runs]
 
 
 def grows_like(runs: Runs, words: str, value, rate) -> list[Check]:
@@ -66,7 +66,7 @@ def _scores(run: Trace, extreme) -> np.ndarray:
     return extreme(top, axis=1)
 
 
-def _on_limit(e: Evidence, check, show: str = ""):
+def _on_limit(e: Evidence, check, *show: str):
     return judge(over(e.joint_limit(), check), show=show, note=LIMIT)
 
 
@@ -121,7 +121,7 @@ def _drifting(run: Trace) -> Trace:
 @refuted("|u| grows like t^.4", joint_limit=bent(0.07, "u_norm"))
 def lemma10(e):
     """The norms of u and W grow at most like t^{1/3} and log t."""
-    return _on_limit(e, check_lemma10, "|u_t|, against eta t")
+    return _on_limit(e, check_lemma10, "u_power")
 
 
 @claim("c", "check_lemma11(", "Lemma 11, Eqs. 11 to 13")
@@ -133,8 +133,8 @@ def lemma10(e):
 def lemma11(e):
     """Score gaps grow, softmax scores of optimal tokens stay above 1/2, and losses comparable."""
     runs, moving = e.joint_limit(), e.joint_moving
-    kept = "smallest score gap", "largest score gap", "smallest opt score", "log of the largest"
-    checks = [c for c in over(runs, check_lemma11) if c.statement.startswith(kept)]
+    keys = "gap_low", "gap_high", "opt_score", "loss_ratio"
+    checks = keyed(over(runs, check_lemma11), *keys)
     checks += grows_like(
         [*runs, *moving], "least score gap", lambda r: _scores(r, np.min), path(2 / 3)
     )
@@ -146,7 +146,7 @@ def lemma11(e):
         worst = max(worst, math.exp(apart.max()))
     return judge(
         checks,
-        show="log of the largest ratio of two losses, against",
+        show="loss_ratio",
         note=f"{LIMIT}; on {MOVING}, the ratio of two losses settles, after up to {worst:.0f} in "
         "the first steps",
     )
@@ -180,7 +180,7 @@ def lemma12(e):
 @refuted("scores outgrow |u|", joint_limit=bent(0.5, "scores"))
 def lemma13(e):
     """The loss is PL-like, controlled along a step, and self-bounded."""
-    return _on_limit(e, check_lemma13, "|grad_u L| / L, against tau")
+    return _on_limit(e, check_lemma13, "gradient_low")
 
 
 @claim("c", "check_theorem2(", "Theorem 2 = 8")
@@ -192,4 +192,4 @@ def theorem2(e):
     """The train loss falls to zero as exp(-Theta(t^{1/3}))."""
     runs = e.joint_limit()
     order = grows_like(runs, f"log(1 / L) over {ROOT}", fall, path(2 / 3))
-    return judge([*over(runs, check_theorem2), *order], show="log(1 / L), against 1.2", note=LIMIT)
+    return judge([*over(runs, check_theorem2), *order], show="closed_rate", note=LIMIT)

@@ -82,7 +82,7 @@ def fastest_p(e):
     checks = []
     for name, p in (("p = 3/4", 3 / 4), ("p = 9/10", 9 / 10)):
         words = f"log loss at the end, p = 2/3 less {name}"
-        checks.append(Check(words, float((best - _ends(dm[name])).max()), 0.0))
+        checks.append(Check(words, float((best - _ends(dm[name])).max()), 0.0, key="end"))
         for (_, run), (_, other) in zip(dm["p = 2/3"], dm[name], strict=True):
             part = fall(other)[2:] / fall(run)[2:]
             words = f"log(1 / L) at {name} over that at 2/3, against their paths"
@@ -91,7 +91,7 @@ def fastest_p(e):
             )
     return judge(
         checks,
-        show="log loss",
+        show="end",
         note="p = 0, which the sentence leaves out, is faster still: its log loss is at least "
         f"{float((zero / best).min()):.0f} times as large; {DM}",
     )
@@ -107,7 +107,7 @@ def any_p(e):
         runs = e.joint_limit(p)
         checks += over(runs, check_theorem2)
         checks += grows_like(runs, "log(1 / L) over t^(1 - p)", fall, path(p))
-    return judge(checks, show="log(1 / L), against 0.4", note=f"p = 0.75 and 0.9; {LIMIT}")
+    return judge(checks, show="rate", note=f"p = 0.75 and 0.9; {LIMIT}")
 
 
 @claim("a", "", "Section 1, footnote 1; Section 4.2", "chap-loss-without-decay")

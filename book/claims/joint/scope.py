@@ -48,7 +48,8 @@ def _several(e: Evidence, make, step_size: float, **options) -> tuple[list[Check
         data = make(3 + seed % 4, 3 + seed % 3, seed=seed, **options)
         runs.append((data, e.run(eq10_run, data, step_size)))
     checks += grows_like(runs, f"log(1 / L) over {ROOT}", fall, path(2 / 3))
-    checks += falls_like(runs, "1 - cosine of W over 1 / log t", error_of_W, gd_limit_rate)
+    words = "1 - cosine of W over 1 / log t"
+    checks += falls_like(runs, words, error_of_W, gd_limit_rate, key="turns")
     checks += falls_like(
         runs, "1 - cosine of u over t^(-1/3)", error_of_u, lambda t: 1 / path(2 / 3)(t)
     )
@@ -90,7 +91,7 @@ def any_t(e):
     checks.append(Check("Assumption 2 fails at the end by, of the score gap", spread, 1e-9))
     return judge(
         checks,
-        show="1 - cosine of W",
+        show="turns",
         note="T = 3 to 5, n = 3 to 6, ten sets on which Assumption 2 holds at every iteration, "
         "eta = 5, 10^5 steps: Theorem 2's order, Theorem 3's and t^(-1/3) for u",
     )
@@ -106,7 +107,7 @@ def small_deviation(e):
     spread = [_spread(data, run) for data, run in runs]
     return judge(
         checks,
-        show="1 - cosine of W",
+        show="turns",
         note=f"(DM) with T = 3 to 5, n = 3 to 6, d = 200, ten seeds, eta = 10, 10^5 steps; scores "
         f"of other tokens differ by {min(spread):.2g} to {max(spread):.2g} of the score gap; with "
         "eta = 1/2 the 1 - cosine of W does not keep pace with 1 / log t up to 3 10^4 steps",
@@ -135,12 +136,12 @@ def small_start(e):
     total = sum(data.n for data, _ in runs + turning)
     return judge(
         [
-            Check(f"sequences of {total} whose optimal token is given up", lost, 0),
+            Check(f"sequences of {total} whose optimal token is given up", lost, 0, key="lost"),
             *grows_like(runs[:RUNS], f"log(1 / L) over {ROOT}", fall, path(2 / 3)),
             *falls_like(turning, "1 - cosine of W over 1 / log t", error_of_W, gd_limit_rate),
             *falls_like(turning, "1 - cosine of u over 1 / log t", error_of_u, gd_limit_rate),
         ],
-        show="sequences",
+        show="lost",
         note="ten sets at the limit of Condition 2 with its step, |u_0| and |W_0| up to a tenth of "
         "it, where Theorem 2's order is kept; W and u turn, by 1 / log t at least, on the same "
         "kind of sets with eta = 1 and starts of norm .01, 10^5 steps; (DM), n, d = 10, 1000, ten "

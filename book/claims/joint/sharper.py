@@ -37,7 +37,7 @@ def loss_without_decay(e):
             *over(runs, check_loss_without_decay),
             *grows_like(runs, "log(1 / L) over t", fall, path(0)),
         ],
-        show="log(1 / L), against 0.4",
+        show="rate",
         note=f"p = 0; {LIMIT}",
     )
 
@@ -69,7 +69,7 @@ def u_margin(e):
         )
     return judge(
         checks,
-        show="missing part",
+        show="order",
         note=f"parts reached: {min(part[-1] for part in parts):.4f} and more; {MOVING}",
     )
 
@@ -94,7 +94,7 @@ def u_direction_bound(e):
         )
     return judge(
         checks,
-        show="1 - cosine of u over",
+        show="order",
         note="p = 0, .3, .5, 2/3 and .9; ten sets, n = 2 to 4, steps 1 or 3, far beyond Condition "
         "2, under which the bound would say nothing before log t = 96",
     )

@@ -46,7 +46,11 @@ def _large(e: Evidence):
 def _turn(e: Evidence, data: Dataset, eta: float, W0, svm) -> list[Check]:
     """NGD's order on data from a start, Theorem 1's bound, and that attention saturates."""
     run = e.run(train, data, NGD(eta), STEPS, W0=W0, svm=svm, record=300)
-    return [turns(run, theorem1_rate), check_theorem1(data, run, svm=svm)[0], saturates_fast(run)]
+    return [
+        turns(run, theorem1_rate),
+        check_theorem1(data, run, svm=svm)["rate"],
+        saturates_fast(run),
+    ]
 
 
 def directions(made, scale: float = 0.5):
@@ -126,7 +130,7 @@ def antipodal(e):
         checks += check_assumption2(made.data)
         checks += _turn(e, made.data, made.ngd, made.W0, made.svm)
     note = "ten instances with two opposite optimal tokens, the rest at the edge of Assumption 1"
-    return judge(checks, show="1 - cosine, growth", note=note)
+    return judge(checks, show="turns", note=note)
 
 
 @claim("a", "train(data, NGD", "Section 3.1, after Assumption 1", "chap-equal-scores")
@@ -149,7 +153,7 @@ def assumption1_alone(e):
     note = "one sequence starts at logit gaps 20, the others at 0.5; its 1 - softmax grows by up "
     note += f"to {np.expm1(max(falls)):.2g} of itself; {EDGE}"
     fallen = sum(each > 1e-6 for each in falls)
-    return judge([*near, Check(words, fallen, 1, ">=")], show="instances", note=note)
+    return judge([*near, Check(words, fallen, 1, ">=", key="fallen")], show="fallen", note=note)
 
 
 @claim("a", "W0=W0_here", "Section 3.1", "chap-theorem1")
@@ -162,7 +166,7 @@ def any_direction(e):
         for W0 in directions(made):
             checks += _turn(e, made.data, made.ngd, W0, made.svm)
     note = f"from -W_mm and three Gaussian directions, norm 0.5, on each of {EDGE}"
-    return judge(checks, show="1 - cosine, growth", note=note)
+    return judge(checks, show="turns", note=note)
 
 
 @claim("a", "W0=W0_here", "Section 1, contributions", "chap-theorem1")
@@ -208,4 +212,4 @@ def only_sufficient(e):
         words = "inequalities of Assumption 1 that fail"
         checks += [turns(run, theorem1_rate), Check(words, failing, 1, ">=")]
     note = "Example 1 at ten sizes, n to 10, T to 6, d to 190, on which Assumption 1 fails"
-    return judge(checks, show="1 - cosine", note=note)
+    return judge(checks, show="turns", note=note)

@@ -27,7 +27,7 @@ def quadratic(run: Trace) -> list[Check]:
     """That 1 - cosine is of the order of 1/t^2, from both sides."""
     t, error = run.step, run.W_alignment_error
     return [
-        no_slower("1 - cosine over 1/t^2", t, error, lambda t: t**-2.0),
+        no_slower("1 - cosine over 1/t^2", t, error, lambda t: t**-2.0, key="quadratic"),
         no_slower("1/t^2 over 1 - cosine", t, 1 / error, lambda t: t**2.0),
     ]
 
@@ -57,10 +57,16 @@ def pair_svm(e):
         [
             Check("W_mm less e_1 e_1', norm", off, 1e-9),
             Check("W^(1,1) under GD, end less start", min(grown), 5.0, ">="),
-            Check("W^(1,1) under GD, gain over the last decade, per log t", min(late), 0.9, ">="),
+            Check(
+                "W^(1,1) under GD, gain over the last decade, per log t",
+                min(late),
+                0.9,
+                ">=",
+                key="gain",
+            ),
             Check("log of the loss gap, end less start", max(falls), -5.0),
         ],
-        show="W^(1,1) under GD, gain",
+        show="gain",
         note=NOTE,
     )
 
@@ -73,7 +79,7 @@ def pair_svm(e):
 def gd_slow(e):
     """On it GD's correlation is at most 1 - Omega(1 / (log t)^2)."""
     checks = [c for run in e.pair_runs("GD") for c in check_gd_lower_bound(e.pair, run)]
-    return judge(checks, show="1 - cosine(W_t, W_mm), against", note=NOTE)
+    return judge(checks, show="rate_low", note=NOTE)
 
 
 @claim("c", 'check_ngd_separation(pair, runs["NGD"]', "Appendix A.4")
@@ -87,7 +93,7 @@ def ngd_quadratic(e):
     checks = [c for run in runs for c in check_ngd_separation(e.pair, run)]
     for run in runs:
         checks += quadratic(run)
-    return judge(checks, show="1 - cosine over 1/t^2", note=NOTE)
+    return judge(checks, show="quadratic", note=NOTE)
 
 
 @claim("a", "train(pair, rule, 10**6", "Appendix D")
@@ -104,8 +110,8 @@ def loss_and_direction(e):
         t, loss = run.step, run.log_loss_gap
         words = "log of 1 - cosine over log of the loss gap, at the end, NGD"
         checks += [
-            Check(words, math.log(run.W_alignment_error[-1]) / float(loss[-1]), 0.01),
+            Check(words, math.log(run.W_alignment_error[-1]) / float(loss[-1]), 0.01, key="share"),
             *quadratic(run),
             no_slower("-1 / log of the loss gap", t[1:], -1 / loss[1:], lambda t: 1 / t),
         ]
-    return judge(checks, show="log of 1 - cosine", note=f"exp(-t) beside 1/t^2; {NOTE}")
+    return judge(checks, show="share", note=f"exp(-t) beside 1/t^2; {NOTE}")

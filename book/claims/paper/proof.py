@@ -16,7 +16,7 @@ from attnbias.theorems import (
 from attnbias.theorems.run import TraceView
 from attnbias.theorems.w.gap_sets import GapView, needed_eps
 
-from ..claim import Finding, Section, judge, refuted, undecided
+from ..claim import Finding, Section, judge, keyed, refuted, undecided
 from ..draws import normal
 from ..evidence import EDGE, Evidence, of_rule, on_instances
 from ..order import gd_limit_rate, theorem1_rate
@@ -50,12 +50,10 @@ def _preference(runs, note: str) -> Finding:
         found = _lemma7_rows(made, run)
         checks += found
         least.append(needed_eps(GapView(TraceView(made.data, run, made.svm))).max())
-        middle += any(
-            c.statement.endswith("I_2, the largest, against eps") and not c.vacuous for c in found
-        )
+        middle += any(not c.vacuous for c in keyed(found, "second", "second_2", "second_3"))
     words = f"{sum(each > 1e-6 for each in least)} of {len(runs)} runs need an epsilon above 0, up "
     words += f"to {max(least):.3g}; I_2 is not empty on {middle}; {note}"
-    return judge(checks, show="least epsilon", note=words)
+    return judge(checks, show=("needed", "sharp"), note=words)
 
 
 def _lemma7_rows(made, run) -> list[Check]:
@@ -107,7 +105,7 @@ def lemma2(e):
 def lemma3(e):
     """Attention to optimal tokens stays above a constant, and does not fall while a constraint is
     violated."""
-    return judge(on_instances(e, check_lemma3), show="least velocity of the logit gaps", note=EDGE)
+    return judge(on_instances(e, check_lemma3), show="rising", note=EDGE)
 
 
 @claim("b", "check_gradient_bounds(", "Eqs. 5 and 14", "chap-theorem1")
@@ -117,21 +115,21 @@ def lemma3(e):
 )
 def gradient_form(e):
     """Under Assumption 2 the gradient is a positive combination of the constraint rows."""
-    return judge(on_instances(e, check_gradient_bounds), show="|grad L| recorded", note=EDGE)
+    return judge(on_instances(e, check_gradient_bounds), show="gradient", note=EDGE)
 
 
 @claim("a", "check_lemma4(data, trace", "Lemma 4, Eq. 24", "chap-theorem1")
 @refuted("W goes away from W_mm", instance_runs=retold(gaps=_back))
 def lemma4(e):
     """The negative gradient always correlates with W_mm."""
-    return judge(on_instances(e, check_lemma4), show="cosine of -grad", note=EDGE)
+    return judge(on_instances(e, check_lemma4), show="cosine", note=EDGE)
 
 
 @claim("a", "check_lemma5(data, trace", "Lemma 5, Eq. 9", "chap-theorem1")
 @refuted("|W_t| grows like the root of t", instance_runs=retold(W_norm=_shorter))
 def lemma5(e):
     """The norm of W grows linearly under NGD."""
-    return judge(on_instances(e, check_lemma5), show="|W_t| from t_0", note=EDGE)
+    return judge(on_instances(e, check_lemma5), show="norm_low", note=EDGE)
 
 
 @claim(
@@ -183,13 +181,19 @@ def local_elsewhere(e):
         other = [off_selected(data, run) for run in runs]
         words = "1 - cosine with the SVM of the tokens selected"
         checks += [
-            Check(f"1 - cosine at the end, {name}, least of ten starts", min(errors), 0.5, ">="),
+            Check(
+                f"1 - cosine at the end, {name}, least of ten starts",
+                min(errors),
+                0.5,
+                ">=",
+                key="end",
+            ),
             Check(f"{words}, {name}, largest of ten starts", max(other), near),
             *(of_rule(run, name, 0.1) for run in runs),
         ]
     return judge(
         checks,
-        show="1 - cosine at the end",
+        show="end",
         note="two sequences of two tokens, Assumption 1 fails; W_0 = 0 and nine small starts; at "
         f"the end {checks[1].value:.2g} from the SVM of other tokens under GD",
     )

@@ -1,5 +1,7 @@
 """Statements of our own, sharper than the paper's, on the same runs."""
 
+import dataclasses
+
 import numpy as np
 
 from attnbias import NGD, Check, Dataset, solve_w_svm, train
@@ -58,7 +60,7 @@ def m1(e):
     checks = on_instances(e, check_rate, *rules)
     checks += [turns_by_path(run) for rule in rules for _, run in e.instance_runs(rule)]
     note = f"{_without_A(e)} of 13 NGD runs break it with A := 0; GD, NGD and Polyak; {EDGE}"
-    return judge(checks, show="|P_t|^2", note=note)
+    return judge(checks, show="across", note=note)
 
 
 @claim("c", "check_fast_rate(data, ngd", chapter="chap-two-rates")
@@ -71,9 +73,9 @@ def m1(e):
 def m2(e):
     """M2: under strict complementarity it is O(1 / path length^2)."""
     rules = ("NGD", "Polyak")
-    checks = on_instances(e, check_fast_rate, *rules, rows=M2_ROWS)
+    checks = on_instances(e, check_fast_rate, *rules, keys=M2_ROWS)
     checks += [turns_by_path(run, 2.0) for rule in rules for _, run in e.instance_runs(rule)]
-    return judge(checks, show="relative growth", note=f"NGD and Polyak; {EDGE}")
+    return judge(checks, show="settled", note=f"NGD and Polyak; {EDGE}")
 
 
 @claim("c", "check_rate_lower_bound(data, run", chapter="chap-two-rates")
@@ -84,7 +86,7 @@ def m2(e):
 def m3(e):
     """M3: and no smaller, unless W_0 lies in the span of the rows."""
     checks = on_instances(e, check_rate_lower_bound, "GD", "NGD", "Polyak")
-    return judge(checks, show="1 - cosine", note=f"GD, NGD and Polyak; {EDGE}")
+    return judge(checks, show="rate_low", note=f"GD, NGD and Polyak; {EDGE}")
 
 
 @claim("c", "check_theorem6(data, runs", chapter="chap-gd-limit")
@@ -93,9 +95,8 @@ def m3(e):
 @refuted("it falls like (log t)^-2.25", instance_runs=bent_by_log(-0.25, "W_alignment_error"))
 def gd_two_sided(e):
     """GD's 1 - cosine is of order 1 / (log t)^2 from both sides."""
-    starts = ("1 - cosine(W_t, W_mm), against |W_0",)
-    below = [*on_instances(e, check_theorem6, "GD", rows=starts), steady(e, -1)]
-    return judge([*gd_order(e), *below], show="1 - cosine, growth", note=EDGE)
+    below = [*on_instances(e, check_theorem6, "GD", keys=("rate_low",)), steady(e, -1)]
+    return judge([*gd_order(e), *below], show="turns", note=EDGE)
 
 
 @claim("c", ".strictly_complementary", chapter="chap-two-rates")
@@ -128,7 +129,9 @@ def degenerate(e):
     for k in range(10):
         data, rule = make_degenerate(), NGD(0.1 * 1.4**k)
         checks += check_degenerate_rate(data, e.run(train, data, rule, 100_000, record=200))
-    return judge(checks, show="1 - cosine", note="ten step sizes, 0.1 to 2.1, 1e5 steps")
+    return judge(
+        checks, show=("rate_low", "rate_high"), note="ten step sizes, 0.1 to 2.1, 1e5 steps"
+    )
 
 
 @claim("c", "train(trap, rule, 20_000", chapter="chap-master")
@@ -139,10 +142,10 @@ def trap(e):
     margin = float(solve_w_svm(make_two_sample_trap()).margin)
     return judge(
         [
-            Check("1 - cosine at the end, NGD, least of ten starts", error, 0.5, ">="),
+            Check("1 - cosine at the end, NGD, least of ten starts", error, 0.5, ">=", key="end"),
             Check("margin of the feasible W-SVM", margin, 0.5, ">="),
         ],
-        show="1 - cosine",
+        show="end",
         note="two sequences of two tokens: Assumption 2 holds, Assumption 1 fails; W_0 = 0 and "
         "nine small starts",
     )
@@ -156,8 +159,8 @@ def assumption1_feasible(e):
     for made in instances():
         *rows, margin = check_assumption1_feasible(made.data)
         found = e.run(margin_of, made.data)
-        checks += [*rows, Check(margin.statement, found, margin.bound, ">=", margin.source)]
-    return judge(checks, show="Xi", note=EDGE)
+        checks += [*rows, dataclasses.replace(margin, value=found)]
+    return judge(checks, show="margin", note=EDGE)
 
 
 @claim("c", chapter="chap-gradient-preference")

@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 import torch
 from instances import random_data
+from lemma_instances import failing
 from scipy.optimize import linprog
 from tolerances import CLOSED_FORM
 
 from attnbias import Dataset, optimal_tokens
 from attnbias.geometry.coherence import check_coherence, token_coherence
 from book.studies.coherent import make_coherent
-
-
-def failing(table) -> list[str]:
-    return [check.statement.split(":")[0].split()[0] for check in table if not check.holds]
 
 
 def least_harm(data) -> float:
@@ -112,7 +109,7 @@ def test_each_hypothesis_broken():
     other = (opt + 1) % 4
     X[0, other] *= 1.2 * X[0, opt].norm() / X[0, other].norm()
     with_scores = torch.linalg.solve(X.reshape(8, 8), (data.X @ data.u).flatten())
-    assert failing(check_coherence(Dataset(X, data.y, with_scores)))[0] == "longest"
+    assert failing(check_coherence(Dataset(X, data.y, with_scores)))[0] == "norm"
     plain = torch.eye(4).double().reshape(2, 2, 4)
     zero = plain.clone()
     zero[0, 0] = 0

@@ -35,16 +35,9 @@ from attnbias.theorems import (
 )
 from attnbias.theorems.hypotheses import EPS
 from attnbias.theorems.run import TraceView
-from attnbias.theorems.sharper import fast_rate, lower_bounds, rate
 from attnbias.theorems.w import (
     gap_sets,
-    gradient,
     lemma3,
-    lemma7,
-    sparsification,
-    theorem1,
-    theorem6,
-    theorem7,
 )
 
 # A few sums of some hundred numbers, and |P|, a root of a difference of two squares.
@@ -98,16 +91,12 @@ def m1(L, path, phi, sbar):
     return 2 * L.B**4 / L.Xi**2 * (L.P[L.turn] ** 2 + (2 * Lambda / L.Xi + sbar) * path) / path**2
 
 
-def row(table, statement):
-    return next(check for check in table if check.statement == statement.words)
-
-
-def assert_is(table, statement, L, values, bounds, first: int, room=0.0) -> None:
+def assert_is(table, key, L, values, bounds, first: int, room=0.0) -> None:
     """Both sides of a statement from the record `first` on, and what rounding is allowed for.
 
     An allowance that is too small refuses true runs, one that is too large takes false ones.
     """
-    check = row(table, statement)
+    check = table[key]
     assert check.step.tolist() == L.t[first:].tolist() and check.verdict.startswith("holds")
     np.testing.assert_allclose(check.values, values[first:], rtol=SAME, atol=1e-12)
     np.testing.assert_allclose(check.bounds, np.broadcast_to(bounds, L.t.shape)[first:], rtol=SAME)
@@ -133,25 +122,25 @@ def test_m1():
     L = letters(NGD(0.1), 1000)
     table, turn = check_rate(L.data, L.trace, svm=L.svm), L.turn
     assert 5 < turn < 100 and not table[4].vacuous
-    start = row(table, rate.START)
+    start = table["start"]
     assert start.step.tolist() == L.t[:turn].tolist()
     assert start.bound == pytest.approx(2 * L.B**2 * L.W[0] / L.Xi, rel=SAME)
     assert start.rounding == pytest.approx(1e-9 * start.bound, abs=0)
     assert start.value == pytest.approx(0.1 * (turn - 1), rel=SAME) and f"{turn}" in start.reason
     grown = L.c[0] + L.Xi / (2 * L.B**2) * L.S
-    assert_is(table, rate.GROWTH, L, L.c, grown, 1, 1e-9 * (abs(L.c[0]) + L.S))
+    assert_is(table, "growth", L, L.c, grown, 1, 1e-9 * (abs(L.c[0]) + L.S))
     Lambda = lambertw(L.rows * L.kappa / (math.e * L.phi**2)).real
     moved = np.diff(L.trace.gaps, axis=0, append=np.nan) / 0.1
     # <P_t, step>: (|W_t + eta D|^2 - |W_t|^2 - eta^2) / (2 eta) less what is along W_mm
     outward = (np.diff(L.W**2, append=np.nan) - 0.01) / 0.2
     outward -= L.c * (moved @ L.svm.dual.numpy()) / L.svm.norm
-    check = row(table, rate.OUTWARD)
+    check = table["outward"]
     np.testing.assert_allclose(check.values[:-1], outward[turn:-1], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(check.bounds, (Lambda / L.Xi)[turn:], rtol=SAME)
     S = L.S - L.S[turn]
     across = L.P[turn] ** 2 + (2 * Lambda / L.Xi + L.sbar) * S
-    assert_is(table, rate.ACROSS, L, L.P**2, across, turn + 1, 1e-9 * across)
-    assert_is(table, rate.RATE, L, L.error, m1(L, S, L.phi, L.sbar), turn + 1)
+    assert_is(table, "across", L, L.P**2, across, turn + 1, 1e-9 * across)
+    assert_is(table, "rate", L, L.error, m1(L, S, L.phi, L.sbar), turn + 1)
     bites = float(table[4].reason.split("t = ")[1])
     path = (bites - turn) * 0.1
     assert m1(L, path, L.phi[-1], 0.1) == pytest.approx(1, rel=2e-3)  # printed to four digits
@@ -171,13 +160,13 @@ def test_theorem_1():
         preference = 20 * B**2 / Xi**2 * (np.log(D) + log_t) * (1 + log_t)
         return 4 * B**2 / (eta * Xi * np.exp(log_t)) * (start + preference)
 
-    assert_is(table, theorem1.RATE, L, L.error, bound(log_t), first)
+    assert_is(table, "rate", L, L.error, bound(log_t), first)
     bites = float(table[0].reason.split("10^")[1].split()[0])
     assert bound((bites - 0.06) * math.log(10)) > 1 > bound((bites + 0.06) * math.log(10))
     epsilon = 20 * B**2 / (eta * Xi**2) * np.log(D * L.t) / L.t
     lost = np.cumsum((eta**2 / (2 * L.W) + eta * epsilon)[first:-1])
     telescoped = L.W - L.W[first] - np.r_[np.zeros(first + 1), lost]
-    assert_is(table, theorem1.TELESCOPED, L, L.c - L.c[first], telescoped, first + 1, 1e-9 * L.W)
+    assert_is(table, "telescoped", L, L.c - L.c[first], telescoped, first + 1, 1e-9 * L.W)
 
 
 def test_theorem_6():
@@ -185,16 +174,16 @@ def test_theorem_6():
     table, turn = check_theorem6(L.data, L.trace, svm=L.svm), L.turn
     assert turn > 0
     longest = 0.7 * L.B**2 * L.Upsilon / 2
-    assert_is(table, theorem6.STEP, L, L.sbar, longest, 1, 1e-9 * longest)
+    assert_is(table, "step", L, L.sbar, longest, 1, 1e-9 * longest)
 
     def height(start):
         speed = 0.7 * L.Xi**2 * L.upsilon * L.phi**2 / L.n
         return np.log(np.exp(L.Xi * L.c[start]) + speed * (L.t - start))
 
     room = 1e-9 * (1 + np.abs(L.Xi * L.c))
-    assert_is(table, theorem6.HEIGHT, L, L.Xi * L.c, height(0), 1, room)
+    assert_is(table, "height", L, L.Xi * L.c, height(0), 1, room)
     path = height(turn) / L.Xi - L.c[turn]
-    assert_is(table, theorem6.RATE, L, L.error, m1(L, path, L.phi, L.sbar), turn + 1)
+    assert_is(table, "rate", L, L.error, m1(L, path, L.phi, L.sbar), turn + 1)
     log_t = float(table[2].reason.split("10^")[1].split()[0]) * math.log(10)
     speed = 0.7 * L.Xi**2 * L.upsilon * L.phi[-1] ** 2 / L.n
     bites = (math.log(speed) + log_t) / L.Xi - L.c[turn]  # late, the start's height is nothing
@@ -205,12 +194,12 @@ def test_theorem_6():
     log_G = math.log(2 * L.B**2 * L.rows / L.n * L.Upsilon) + 2 * L.B**2 * R
     late = math.log(L.Xi * 0.7) + log_G + L.Xi * L.sbar[-1] + np.log(np.maximum(L.t - turn, 1))
     ceiling = np.logaddexp(L.Xi * L.c[turn], late)
-    assert_is(table, theorem6.CEILING, L, L.Xi * L.c, ceiling, turn + 1, room)
+    assert_is(table, "ceiling", L, L.Xi * L.c, ceiling, turn + 1, room)
     outside = norm_outside(L)
     path = 2 * L.B**2 / L.Xi * (ceiling / L.Xi - L.c[0])
     slow = (outside / (L.W[0] + path)) ** 2 / 2
     assert outside > 0.1
-    assert_is(table, theorem6.SLOW, L, L.error, slow, turn + 1, 1e-9 * slow)
+    assert_is(table, "rate_low", L, L.error, slow, turn + 1, 1e-9 * slow)
 
 
 def norm_outside(L) -> float:
@@ -230,17 +219,17 @@ def test_theorem_7():
     taken[-1] = table[0].values[-1]  # of the step that was not taken
     # four roundings of each logarithm and of their constants
     digits = 1e-15 * (4 + np.abs(L.trace.log_loss_gap) + np.abs(L.trace.log_grad_norm))
-    assert_is(table, theorem7.SHORTEST, L, taken, shortest, 0, taken * digits)
-    assert_is(table, theorem7.LONGEST, L, taken, longest, 0, taken * digits)
-    assert_is(table, theorem7.FLOOR, L, L.S, shortest * L.t, 1, 1e-9 * shortest * L.t)
+    assert_is(table, "step_low", L, taken, shortest, 0, taken * digits)
+    assert_is(table, "step_high", L, taken, longest, 0, taken * digits)
+    assert_is(table, "path", L, L.S, shortest * L.t, 1, 1e-9 * shortest * L.t)
     sandwich = check_polyak_sandwich(L.data, L.trace, svm=L.svm)
     ratio = L.trace.log_grad_norm - L.trace.log_loss_gap
     lower = np.log(L.Xi * weights(L)[0].min(axis=1))
-    assert_is(sandwich, theorem7.LOWER, L, ratio, lower, 0, digits)
+    assert_is(sandwich, "gradient_low", L, ratio, lower, 0, digits)
     steepest = math.log(2 * L.B**2) + L.Delta
-    assert_is(sandwich, theorem7.UPPER, L, ratio, steepest, 0, digits)
+    assert_is(sandwich, "gradient_high", L, ratio, steepest, 0, digits)
     path = shortest * (L.t - turn)
-    assert_is(table, theorem7.RATE, L, L.error, m1(L, path, L.phi, longest), turn + 1)
+    assert_is(table, "rate", L, L.error, m1(L, path, L.phi, longest), turn + 1)
     bites = float(table[3].reason.split("t = ")[1].split()[0]) - turn
     assert m1(L, shortest * bites, L.phi[-1], longest[-1]) == pytest.approx(1, rel=1e-2)
 
@@ -253,10 +242,10 @@ def test_what_a_run_shows_of_m2():
     before = L.P[(L.S[-1] / 100 < L.S) & (L.t <= decade)].max()
     P = 1.01 * before + 0.1 * 0.5
     room = 1e-9 * L.error + 1e-24
-    assert_is(table, fast_rate.ALONG_RATE, L, L.error, (P / L.c) ** 2 / 2, decade, room)
+    assert_is(table, "rate", L, L.error, (P / L.c) ** 2 / 2, decade, room)
     path = L.Xi * L.S - 2 * L.B**2 * L.W[0]
     bounds = 2 * L.B**4 * P**2 / path**2
-    assert_is(table, fast_rate.PATH_RATE, L, L.error, bounds, decade, room)
+    assert_is(table, "path_rate", L, L.error, bounds, decade, room)
 
 
 @pytest.mark.parametrize("rule", [GD(0.7), NGD(0.7)], ids=["GD", "NGD"])
@@ -272,22 +261,22 @@ def test_the_separation_pair(rule):
         below = np.log(math.exp(-1.2) + eta * phi**2 * math.exp(-phi) * t)
         above = np.log(math.exp(-1.2) + eta * math.exp(eta / 4 - 1) * t)
         room = 1e-9 * (1 + np.abs(w))
-        assert_is(table, lower_bounds.BELOW, L, w, below, 1, room)
-        assert_is(table, lower_bounds.ABOVE, L, w, above, 1, room)
+        assert_is(table, "gap_low", L, w, below, 1, room)
+        assert_is(table, "gap_high", L, w, above, 1, room)
         slow = c**2 / (2 * (above**2 + c**2))
         doubt = 1e-15 * (trace.W_norm[0] ** 2 / (above**2 + c**2)) / 2
-        assert_is(table, lower_bounds.SLOW, L, error, slow, 1, 1e-9 * slow + doubt)
+        assert_is(table, "rate_low", L, error, slow, 1, 1e-9 * slow + doubt)
         assert f"{w[-1] - math.log(eta * 60):.4g}" in table[1].reason
     else:
         table, line = check_ngd_separation(data, trace), -1.2 + eta * t
         ahead = int((line > 0).argmax())
         below, above = c**2 / (2 * (line**2 + c**2)), c**2 / (2 * line**2)
         room = 1e-24 + 2e-9 * above + 1e-15 * (trace.W_norm[0] / line) ** 2 / 2
-        assert_is(table, lower_bounds.NGD_BELOW, L, error, below, ahead, room)
-        assert_is(table, lower_bounds.NGD_ABOVE, L, error, above, ahead, room)
+        assert_is(table, "rate_low", L, error, below, ahead, room)
+        assert_is(table, "rate_high", L, error, above, ahead, room)
         limits = c**2 / (2 * eta**2), error[-1] * 60**2
         assert all(f"{limit:.6g}" in table[3].reason for limit in limits)
-    exact = row(table, lower_bounds.CLOSED)
+    exact = table["closed_form"]
     assert exact.step.tolist() == t.tolist() and exact.values.max() < 1e-12
     assert exact.bounds.min() > 0 and exact.bounds.max() < 1e-8
 
@@ -302,14 +291,14 @@ def test_the_degenerate_triple():
     c, P = trace.W_norm * cosine, trace.W_norm * np.sqrt(1 - cosine**2)
     low_P, high_P = np.log(1 + reach / math.sqrt(5)), np.log(1 + reach * math.exp(eta))
     low_c = np.maximum(2 * reach / math.sqrt(5), reach - eta - math.sqrt(5))
-    assert_is(table, fast_rate.ACROSS_BELOW, L, P, low_P, 1, 1e-9 * low_P)
-    assert_is(table, fast_rate.ACROSS_ABOVE, L, P, high_P, 1, 1e-9 * high_P)
-    assert_is(table, fast_rate.ALONG_BELOW, L, c, low_c, 1, 1e-9 * low_c)
-    assert_is(table, fast_rate.ALONG_ABOVE, L, c, reach, 1, 1e-9 * reach)
+    assert_is(table, "across_low", L, P, low_P, 1, 1e-9 * low_P)
+    assert_is(table, "across_high", L, P, high_P, 1, 1e-9 * high_P)
+    assert_is(table, "along_low", L, c, low_c, 1, 1e-9 * low_c)
+    assert_is(table, "along_high", L, c, reach, 1, 1e-9 * reach)
     error, below = trace.W_alignment_error, low_P**2 / (2 * (reach**2 + low_P**2))
-    assert_is(table, fast_rate.RATE_BELOW, L, error, below, 1, 1e-9 * below)
+    assert_is(table, "rate_low", L, error, below, 1, 1e-9 * below)
     above = high_P**2 / (2 * low_c**2)
-    assert_is(table, fast_rate.RATE_ABOVE, L, error, above, 1, 1e-9 * above)
+    assert_is(table, "rate_high", L, error, above, 1, 1e-9 * above)
     assert f"{P[-1] - math.log(42):.3g}" in table[0].reason
     assert f"{error[-1] * 2 * 42**2 / math.log(42) ** 2:.5g}" in table[4].reason
 
@@ -320,14 +309,14 @@ def test_lemma_1():
     least = L.trace.gaps.min(axis=1) / L.W
     gaps = L.Xi - 2 * L.B**2 * np.sqrt(2 * L.error)
     room = 64 * EPS * L.B**2 + 1e-9 * L.Xi
-    assert_is(table, sparsification.GAPS, L, least, gaps, 0, room)
+    assert_is(table, "gap", L, least, gaps, 0, room)
     near = L.Xi**2 / (32 * L.B**4)
-    half = row(table, sparsification.HALF)
+    half = table["half"]
     assert half.step.tolist() == L.t[L.error <= near].tolist()
     assert half.bounds == pytest.approx(L.Xi / 2, rel=SAME)
     assert half.rounding == pytest.approx(room, abs=0)
     t_0 = 4 * L.B**2 * L.W[0] / (0.5 * L.Xi)
-    found = row(table, sparsification.RATE)
+    found = table["rate"]
     keep = (L.error <= near) & (L.t >= t_0)
     assert found.step.tolist() == L.t[keep].tolist() and keep.any()
     wrong = np.exp(-L.trace.gaps).reshape(-1, 2, 2).sum(axis=2).max(axis=1)
@@ -337,7 +326,7 @@ def test_lemma_1():
     np.testing.assert_allclose(found.bounds, bounds[keep], rtol=SAME)
     assert found.rounding == pytest.approx(1e-9 * (1 + found.value), abs=0)
     late = 2 * L.B**2 * L.W[0] / L.Xi + 0.5
-    reason = row(table, sparsification.PROVED).reason
+    reason = table["proved"].reason
     t_1 = float(reason.split("t_1 = ")[1].split()[0].rstrip(","))
     path, phi = t_1 * 0.5 - late, min(L.phi[-1], 0.25)
     Lambda = lambertw(L.rows * L.kappa / (math.e * phi**2)).real
@@ -368,13 +357,13 @@ def test_the_weights_of_the_gradient():
     table = check_gradient_bounds(L.data, L.trace, svm=L.svm)
     assert table.all_hold
     room = cosine_room(L)
-    assert_is(table, gradient.LEFT, L, size / mean, L.Xi, 0, room * L.Xi)
-    assert_is(table, gradient.RIGHT, L, size / mean, 2 * L.B**2, 0, room * 2 * L.B**2)
+    assert_is(table, "norm_low", L, size / mean, L.Xi, 0, room * L.Xi)
+    assert_is(table, "norm_high", L, size / mean, 2 * L.B**2, 0, room * 2 * L.B**2)
     largest = p.reshape(-1, L.n, L.T - 1).sum(axis=2).max(axis=1)
-    assert_is(table, gradient.WEIGHT, L, largest / (L.Upsilon / 4), 1.0, 0, room)
+    assert_is(table, "weight_high", L, largest / (L.Upsilon / 4), 1.0, 0, room)
     least = (p * np.exp(L.trace.gaps) / first**2).min(axis=1) / L.upsilon
     room = 64 * EPS * (1 + np.abs(L.trace.gaps).max(axis=1))
-    assert_is(table, gradient.FLOOR, L, least, 1.0, 0, room)
+    assert_is(table, "weight_low", L, least, 1.0, 0, room)
 
 
 def view(L):
@@ -386,16 +375,16 @@ def test_lemmas_4_and_5():
     p, least = np.exp(weights(L)[1]), L.Xi / (2 * L.B**2)
     table = check_lemma4(L.data, L.trace, svm=L.svm)
     cosine = (p @ L.svm.margins.numpy()) * L.Xi / L.n / gradient_norm(L, p)
-    assert_is(table, gradient.COSINE, L, cosine, least, 0, cosine_room(L))
+    assert_is(table, "cosine", L, cosine, least, 0, cosine_room(L))
     room = (128 * EPS * L.B**2 * L.W / L.Xi + 4 * EPS * L.S) / 0.1
-    assert_is(table, gradient.SPEED, L, np.diff(L.c, prepend=np.nan) / 0.1, least, 1, room)
+    assert_is(table, "gain", L, np.diff(L.c, prepend=np.nan) / 0.1, least, 1, room)
     table, t_0 = check_lemma5(L.data, L.trace, svm=L.svm), 4 * L.B**2 * L.W[0] / (0.1 * L.Xi)
     assert 2 < t_0 < 200
     upper, grown = L.W[0] + 0.1 * L.t, 0.1 * least * L.t
-    assert_is(table, gradient.UPPER, L, L.W, upper, 1, 1e-9 * upper)
+    assert_is(table, "norm_high", L, L.W, upper, 1, 1e-9 * upper)
     room = 1e-9 * (L.W[0] + grown)
-    assert_is(table, gradient.PROJECTION, L, L.c, grown - L.W[0], 1, room)
-    assert_is(table, gradient.LOWER, L, L.W, grown / 2, math.ceil(t_0), 1e-9 * grown / 2)
+    assert_is(table, "projection", L, L.c, grown - L.W[0], 1, room)
+    assert_is(table, "norm_low", L, L.W, grown / 2, math.ceil(t_0), 1e-9 * grown / 2)
     assert f"from t = {math.ceil(t_0 / 2)} on" in table[1].reason and not table[1].vacuous
 
 
@@ -452,20 +441,20 @@ def test_the_sizes_in_the_proof_of_lemma_7():
     h = L.trace.gaps / rho[:, None]
     delta = h.reshape(-1, L.n, L.T - 1).min(axis=2) - 1
 
-    def same(statement, values, bounds, atol=1e-12):
-        check = row(table, statement)
+    def same(key, values, bounds, atol=1e-12):
+        check = table[key]
         assert check.step.tolist() == L.t[keep].tolist()
         np.testing.assert_allclose(check.values, values[keep], rtol=SAME, atol=atol)
         bounds = np.broadcast_to(bounds, keep.shape)[keep]
         np.testing.assert_allclose(check.bounds, bounds, rtol=SAME)
 
-    same(lemma7.SUFFICES, (p * (h - 1)).sum(axis=1) / p.sum(axis=1), eps)
+    same("mean", (p * (h - 1)).sum(axis=1) / p.sum(axis=1), eps)
     least = np.repeat(delta == delta.min(axis=1)[:, None], L.T - 1, axis=1)
     residual = np.log((p * least).sum(axis=1)) + log_p.max(axis=1)
-    same(lemma7.RESIDUAL, residual, math.log(L.upsilon * phi**2) - rho, 1e-9)
+    same("least_gap", residual, math.log(L.upsilon * phi**2) - rho, 1e-9)
     ratio = 4 * L.n * L.T * L.kappa * L.B**2 / (eps * L.Xi * phi**2)
-    same(lemma7.OUTWEIGHS, 0.8 * eps * rho, math.log(ratio))
-    same(lemma7.SPLIT, 0.2 * eps * rho, math.log(10 * L.T * L.B**2 / (eps * L.Xi)))
+    same("outweighs", 0.8 * eps * rho, math.log(ratio))
+    same("split", 0.2 * eps * rho, math.log(10 * L.T * L.B**2 / (eps * L.Xi)))
     eq4 = table[3]
     p_h = (p * h).sum(axis=1) * L.Xi / L.n / gradient_norm(L, p)
     np.testing.assert_allclose(eq4.values, p_h[keep], rtol=SAME)
@@ -496,17 +485,17 @@ def test_the_three_sets_in_the_proof_of_lemma_7():
     adds = np.logaddexp.reduce(log_p[2:] + np.log(h[2:] - 1 - eps))
     spare = math.log(eps / 2) + np.logaddexp.reduce(log_p[:2])
     tail = math.log(L.n * L.T * L.Upsilon * 2 * L.B**2 / L.Xi) - (1 + 0.8 * eps) * rho
-    beaten, least = row(table, lemma7.BEATEN), row(table, lemma7.RESIDUAL)
+    beaten, least = table["beaten"], table["least_gap"]
     assert (beaten.value, beaten.bound) == pytest.approx((adds, spare), rel=SAME)
-    found = row(table, lemma7.TAIL)
+    found = table["tail"]
     assert (found.value, found.bound) == pytest.approx((adds, tail), rel=SAME)
     assert least.value == pytest.approx(np.logaddexp.reduce(log_p[:2]), rel=SAME)
     assert least.bound == pytest.approx(math.log(L.upsilon * phi**2) - rho, rel=SAME)
     excess = (np.exp(log_p - log_p.max()) * (h - 1))[:2].sum() / np.exp(log_p - log_p.max())[
         :2
     ].sum()
-    assert row(table, lemma7.FIRST).value == pytest.approx(excess, rel=SAME)
-    assert row(table, lemma7.FIRST).bound == eps / 2
+    assert table["first"].value == pytest.approx(excess, rel=SAME)
+    assert table["first"].bound == eps / 2
     sets = gap_sets.GapView(view(L))
     for size in (0.01, 0.3, 1.0, 3.0, 30.0):
         least = h.reshape(2, 2).min(axis=1) - 1

@@ -14,7 +14,7 @@ from lemma_instances import (
     at,
     coupled,
     equal_score_data,
-    named,
+    failing,
     opposed_tokens,
     opposite_pair,
     orthonormal,
@@ -73,7 +73,7 @@ class TestGradientBounds:
     def test_weight_is_largest_at_an_even_split(self):
         """phi = 1/2 and a small score gap: l Delta / 4 against Delta / 4."""
         data = make_separation_pair().with_decoder([0.01, 0.0])
-        weight = named(check_gradient_bounds(data, run_of(data, steps=0)), "largest weight")
+        weight = check_gradient_bounds(data, run_of(data, steps=0))["weight_high"]
         assert weight.value == pytest.approx(math.exp(-0.005), rel=CLOSED_FORM)
 
     @FEW
@@ -243,13 +243,13 @@ class TestLemma3:
         assert check_lemma3(data, trace).all_hold
         low = np.append(trace.least_opt_score[:-1], 0.2)
         assert verdicts(check_lemma3(data, tampered(trace, least_opt_score=low)))[0] == "fails"
-        words = ("change of a gap", "least change of these", "least change of a gap")
+        keys = ["score", "rising_step", "fall_step", "change"]
         # from t = 0 to 1, in the sequence with score below 1/2
-        for shift, failing in ((1e-9, words[:1]), (-0.5, words)):
+        for shift, wrong in ((1e-9, keys[3:]), (-0.5, keys)):
             gaps = trace.gaps.copy()
             gaps[1, 0] += shift
             table = check_lemma3(data, tampered(trace, gaps=gaps))
-            assert all(named(table, each).verdict == "fails" for each in failing)
+            assert failing(table) == wrong
 
     def test_bounds_are_the_printed_ones(self):
         """phi_low is 1/4 at most, and a gap may fall by 1.2 mu B^2 / Xi for a unit of path."""
@@ -260,8 +260,8 @@ class TestLemma3:
         assert verdicts(table)[0] == "holds"
         assert table[0].bound == 0.25
         fall = 1.2 * 0.03 / float(svm.margin)
-        assert named(table, "least velocity of any").bound == pytest.approx(-fall, rel=CLOSED_FORM)
-        bounds = named(table, "least change of a gap").bounds
+        assert table["fall"].bound == pytest.approx(-fall, rel=CLOSED_FORM)
+        bounds = table["fall_step"].bounds
         np.testing.assert_allclose(bounds, -fall * np.diff(trace.path_length), rtol=CLOSED_FORM)
         own, cross = table[-2:]
         assert own.bound == pytest.approx(1 - 0.09, rel=CLOSED_FORM)
