@@ -340,6 +340,12 @@ class Dataset:
     def _tensors(self) -> dict[str, torch.Tensor]:
         return {key: getattr(self, key) for key in TENSORS if getattr(self, key) is not None}
 
+    def detached(self) -> Dataset:
+        """A copy that shares no memory, not validated again."""
+        copy = object.__new__(Dataset)
+        vars(copy).update(vars(self) | {k: v.detach().clone() for k, v in self._tensors().items()})
+        return copy
+
     def with_decoder(self, u: TensorLike | None) -> Dataset:
         """The same sequences with another decoder, which then decides the optimal tokens."""
         changes: dict[str, Any] = {"u": u, "opt": None}

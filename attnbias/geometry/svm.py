@@ -15,7 +15,7 @@ from .norms import least_norm
 from .precise import Pair, margins_of
 from .solution import LOOSE, SVMSolution, certify, on_device, proved, require_svm
 from .svm_decimal import LARGEST, decide
-from .tokens import GapRows, VectorRows, first_equal, gap_rows, resolve_opt
+from .tokens import GapRows, VectorRows, first_equal, known, resolve_opt
 
 # A row whose part outside the span of the equalities is smaller than this share: only rounding.
 TIED = 1e-10
@@ -66,7 +66,8 @@ def solve_w_svm(data: Dataset, opt: TensorLike | None = None) -> SVMSolution:
     >>> solve_w_svm(make_separation_pair()).weights.tolist()
     [[1.0, 0.0], [0.0, 0.0]]
     """
-    return solve(gap_rows(data, opt), problem="W-SVM")
+    here, opt = known(data), None if opt is None else resolve_opt(data, opt)
+    return _placed(here.rows(opt).copy(), None, "W-SVM", gram=here.gram(opt))
 
 
 def resolve_svm(svm: SVMSolution | bool | None, data: Dataset, rows: GapRows) -> SVMSolution | None:
@@ -170,13 +171,18 @@ def solve(
     """
     require_choice("norm", norm, NORMS)
     Z = _as_rows(rows)
-    device = Z.sequence.device
-    if device.type != "cpu":
-        Z = on_device(Z, "cpu")
     if equalities is not None:
         Z = across(Z, equalities, problem)
     right = None if isinstance(right, int) and right == 1 else _as_right(right, len(Z.sequence))
-    found = _solve(Z, right, problem)
+    return _placed(Z, right, problem, norm)
+
+
+def _placed(Z, right: torch.Tensor | None, problem: str, norm="frobenius", gram=None):
+    """The solution on the device of the rows, which are solved for on the CPU."""
+    device = Z.sequence.device
+    if device.type != "cpu":
+        Z, gram = on_device(Z, "cpu"), None if gram is None else gram.cpu()
+    found = _solve(Z, right, problem, Z.gram() if gram is None else gram)
     if norm != "frobenius":
         found = least_norm(Z, found.right, norm)
     return found if device.type == "cpu" else on_device(found, device)
@@ -272,8 +278,7 @@ def across(rows: GapRows | VectorRows, ties: TensorLike, problem: str) -> Vector
     return VectorRows(left, rows.sequence, rows.token, rows.shape, basis)
 
 
-def _solve(rows, right: torch.Tensor | None, problem: str) -> SVMSolution:
-    gram = rows.gram()
+def _solve(rows, right: torch.Tensor | None, problem: str, gram: torch.Tensor) -> SVMSolution:
     _require_range(gram, rows, problem)
     thin, basis = rows.thin()
     core = solve_dual(gram.numpy(), None if right is None else right.numpy())

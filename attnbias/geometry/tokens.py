@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch.linalg import vector_norm
 
-from .._validate import TensorLike, as_floats, require_shape, require_vectors
+from .._validate import TensorLike, as_floats, require_finite, require_shape, require_vectors
 from .._validate.sequences import as_token_indices
 from ..data import Dataset
 from ..dataset import require_dataset
@@ -18,6 +20,93 @@ from ..errors import MissingDecoderError, RangeError, TiedTokensError
 
 # Features above which d x d matrices are formed only when they are asked for: 34 MB each.
 WIDE = 2048
+
+
+# Numbers of X, or entries of a Gram matrix, up to which what is known of a data set is kept: 32 MB.
+KEPT = 2**22
+
+
+class Known:
+    """What the tokens of a data set decide, each once: the tensors that all who ask share.
+
+    They are read, and never written into nor handed to a caller, who gets copies. `data` is a copy
+    of its own, by which a change in place is seen, whoever made it: a numpy array that shares the
+    memory of a tensor, or `tensor.data`, leaves no trace in torch's version counter.
+    """
+
+    def __init__(self, data: Dataset) -> None:
+        self.data = data
+        self._rows: GapRows | None = None  # of the optimal tokens asked for last
+        self._gram: tuple[GapRows, torch.Tensor] | None = None
+
+    def holds(self, data: Dataset) -> bool:
+        """Whether the data set is still what it was."""
+        mine = self.data._tensors()
+        return all(_same(mine[name], value) for name, value in data._tensors().items())
+
+    @cached_property
+    def scores(self) -> torch.Tensor:
+        """(n, T), as `token_scores` gives them."""
+        return _scores(self.data, self.data.u)
+
+    @cached_property
+    def best(self) -> torch.Tensor:
+        """(n,), as `optimal_tokens` gives them."""
+        return _untied(self.scores)
+
+    @property
+    def opt(self) -> torch.Tensor:
+        """(n,) the optimal tokens that came with the data, or those of its decoder."""
+        return self.best if self.data.opt is None else self.data.opt
+
+    def rows(self, opt: torch.Tensor | None = None) -> GapRows:
+        """The rows of (W-SVM) of the data's optimal tokens, or of others."""
+        opt, rows = self.opt if opt is None else opt, self._rows
+        if rows is None or not torch.equal(rows.opt, opt):
+            self._rows = rows = _rows(self.data, opt)
+        return rows
+
+    def gram(self, opt: torch.Tensor | None = None) -> torch.Tensor:
+        """(N', N') the Gram matrix of these rows."""
+        rows, last = self.rows(opt), self._gram
+        if last is None or last[0] is not rows:
+            last = rows, rows.gram()
+            self._gram = last if last[1].numel() <= KEPT else None
+        return last[1]
+
+
+_known: WeakKeyDictionary[Dataset, Known] = WeakKeyDictionary()
+
+
+def known(data: Dataset) -> Known:
+    """What is known of a data set as it stands; in its place nothing, after a change.
+
+    Copies, parts and pickles of it begin anew. Of two threads that ask first one finds it out in
+    vain.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> data = make_separation_pair()
+    >>> known(data).scores.tolist(), known(data) is known(data)
+    ([[1.0, 0.0]], True)
+    >>> data.X[0, 0] *= 7
+    >>> known(data).scores.tolist()
+    [[7.0, 0.0]]
+    """
+    require_dataset(data, cross=True)
+    found = _known.get(data)
+    if found is None or not found.holds(data):
+        if data.X.numel() > KEPT:
+            return Known(data)
+        found = _known[data] = Known(data.detached())
+    return found
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.numel() < 2**14 or not one.is_cpu:
+        return torch.equal(one, other)
+    return np.array_equal(one.numpy(), other.detach().numpy())  # a fourth of torch's time
 
 
 def token_scores(data: Dataset, u: TensorLike | None = None) -> torch.Tensor:
@@ -54,26 +143,14 @@ def token_scores(data: Dataset, u: TensorLike | None = None) -> torch.Tensor:
     >>> token_scores(make_separation_pair()).tolist()
     [[1.0, 0.0]]
     """
+    if u is None:
+        return known(data).scores.clone()
     require_dataset(data, cross=True)
-    u = _decoder(data, u)
-    X, y = data.X.double(), data.y.double()
-    scores = y[:, None] * (X @ u)
-    # Each product of length d is off by at most about d eps |x||u|; 4 leaves room for
-    # the rounding of u itself, which makers get from a linear solve.
-    eps = torch.finfo(data.X.dtype).eps
-    tolerance = 4 * eps * data.d**0.5 * X.norm(dim=2).amax(dim=1) * u.norm()
-    if not bool(torch.isfinite(tolerance).all() & torch.isfinite(scores).all()):
-        raise RangeError(
-            "u",
-            expected="scores y u'x, and norms of u and x, within the range of float64",
-            got=f"entries up to {float(X.abs().max()):.3g} in X, {float(u.abs().max()):.3g} in u",
-            remedy="rescale the tokens or the decoder",
-        )
-    return _equalise(scores.masked_fill(~data.mask, -torch.inf), tolerance)
+    return _scores(data, as_floats("u", u, (data.d,), "(d,)", data.X.device))
 
 
-def _decoder(data: Dataset, u) -> torch.Tensor:
-    u = data.u if u is None else u
+def _scores(data: Dataset, u: torch.Tensor | None) -> torch.Tensor:
+    """`token_scores` of a decoder that is one."""
     if u is None:
         raise MissingDecoderError(
             "u",
@@ -82,7 +159,22 @@ def _decoder(data: Dataset, u) -> torch.Tensor:
             remedy="use data.with_decoder(u), pass opt where it is taken, or of a head "
             "head.dataset(readout=...)",
         )
-    return as_floats("u", u, (data.d,), "(d,)", data.X.device).double()
+    X, y, u = data.X.double(), data.y.double(), u.double()
+    scores = y[:, None] * (X @ u)
+    # Each product of length d is off by at most about d eps |x||u|; 4 leaves room for
+    # the rounding of u itself, which makers get from a linear solve.
+    eps = torch.finfo(data.X.dtype).eps
+    tolerance = 4 * eps * data.d**0.5 * X.norm(dim=2).amax(dim=1) * u.norm()
+    if not bool(torch.isfinite(tolerance).all() & torch.isfinite(scores).all()):
+        for name, value in (("X", X), ("u", u)):  # which a change in place may have spoilt
+            require_finite(name, value)
+        raise RangeError(
+            "u",
+            expected="scores y u'x, and norms of u and x, within the range of float64",
+            got=f"entries up to {float(X.abs().max()):.3g} in X, {float(u.abs().max()):.3g} in u",
+            remedy="rescale the tokens or the decoder",
+        )
+    return _equalise(scores.masked_fill(~data.mask, -torch.inf), tolerance)
 
 
 def _equalise(scores: torch.Tensor, tolerance: torch.Tensor) -> torch.Tensor:
@@ -128,7 +220,11 @@ def optimal_tokens(data: Dataset, u: TensorLike | None = None) -> torch.Tensor:
     >>> optimal_tokens(make_separation_pair()).tolist()
     [0]
     """
-    scores = token_scores(data, u)
+    return known(data).best.clone() if u is None else _untied(token_scores(data, u))
+
+
+def _untied(scores: torch.Tensor) -> torch.Tensor:
+    """(n,) the largest score of each sequence, if it has one."""
     top = scores.topk(2, dim=1).values
     tied = (top[:, 0] == top[:, 1]).nonzero().flatten()
     if tied.numel():
@@ -144,17 +240,17 @@ def optimal_tokens(data: Dataset, u: TensorLike | None = None) -> torch.Tensor:
 
 def score_levels(data: Dataset, u=None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Three (n,) tensors: the largest score of each sequence, the next, and the least."""
-    scores = token_scores(data, u)
+    scores = known(data).scores if u is None else token_scores(data, u)
     top, second = scores.topk(2, dim=1).values.T
     return top, second, scores.masked_fill(~data.mask, torch.inf).amin(dim=1)
 
 
-def resolve_opt(data: Dataset, opt=None) -> torch.Tensor:
+def resolve_opt(data: Dataset, opt: TensorLike | None = None) -> torch.Tensor:
     """`opt` validated; when None those given with the data, or those of the data's decoder."""
+    if opt is None:
+        return known(data).opt.clone()
     require_dataset(data, cross=True)
-    if opt is not None:
-        return as_token_indices("opt", opt, data.lengths)
-    return optimal_tokens(data) if data.opt is None else data.opt
+    return as_token_indices("opt", opt, data.lengths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +283,11 @@ class GapRows:
     token: torch.Tensor
     opt: torch.Tensor
     keys: torch.Tensor | None = None
+
+    def copy(self) -> GapRows:
+        """The same rows in tensors of their own."""
+        held = (getattr(self, field.name) for field in dataclasses.fields(self))
+        return GapRows(*(None if value is None else value.clone() for value in held))
 
     def gram(self) -> torch.Tensor:
         """(N', N') matrix of <z_k, z_k'>: the product of two Gram matrices, entry by entry."""
@@ -256,7 +357,11 @@ def gap_rows(data: Dataset, opt=None) -> GapRows:
     >>> rows.sequence.tolist(), rows.token.tolist()
     ([0], [1])
     """
-    opt = resolve_opt(data, opt)
+    rows = known(data).rows(None if opt is None else resolve_opt(data, opt))
+    return rows.copy()
+
+
+def _rows(data: Dataset, opt: torch.Tensor) -> GapRows:
     sequence, token = places(data.mask, opt)
     given, queries = data.keys.detach(), data.queries.double().contiguous()
     keys = given.double()

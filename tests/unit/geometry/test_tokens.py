@@ -1,6 +1,10 @@
 """Scores, optimal tokens, gap rows and their Gram matrix."""
 
+import copy
+import gc
 import math
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -9,9 +13,10 @@ from hypothesis import strategies as st
 from instances import random_data, random_start
 from tolerances import CLOSED_FORM
 
-from attnbias import Dataset, make_example1, optimal_tokens, token_scores
+from attnbias import Dataset, make_example1, optimal_tokens, solve_w_svm, token_scores
 from attnbias.errors import TiedTokensError
-from attnbias.geometry.tokens import gap_rows, resolve_opt
+from attnbias.geometry import tokens
+from attnbias.geometry.tokens import GapRows, gap_rows, resolve_opt
 
 PROPERTY = settings(max_examples=30, deadline=None, derandomize=True)
 
@@ -113,3 +118,102 @@ def test_resolve_opt():
     assert torch.equal(resolve_opt(data), optimal_tokens(data))
     for given_ in ([3, 1, 2], torch.tensor([3, 1, 2], dtype=torch.int32)):
         assert torch.equal(resolve_opt(data, given_), torch.tensor([3, 1, 2]))
+
+
+# What is known of a data set is kept: never wrongly, and for nobody else.
+
+
+def answers(data):
+    """All that is kept, as a caller gets it."""
+    rows, svm = gap_rows(data), solve_w_svm(data)
+    given = [token_scores(data), optimal_tokens(data), resolve_opt(data)]
+    for held in (rows, svm.rows):
+        given += [held.differences, held.queries, held.sequence, held.token, held.opt, held.keys]
+    return [*given, svm.dual, svm.weights, svm.margins]
+
+
+def same(one, other):
+    return all(map(torch.equal, one, other))
+
+
+def cross_data():
+    plain = random_data(3, 3, 20, seed=1)
+    return Dataset(plain.X, plain.y, plain.u, query=plain.X[:, 1], key=plain.X.flip(2))
+
+
+CHANGES = {
+    "X": lambda data: data.X[0, 1:].mul_(1.5),
+    "u": lambda data: data.u.mul_(2.0),
+    "y": lambda data: data.y[0].neg_(),
+    "query": lambda data: data.query[0].mul_(2.0),
+    "key": lambda data: data.key[0, 0].mul_(2.0),
+    "lengths": lambda data: data.lengths[0].neg_().add_(5),
+    "a numpy array on its memory": lambda data: data.X.numpy().__imul__(1.5),
+    "past torch's version counter": lambda data: data.u.data.mul_(2.0),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=[*CHANGES])
+def test_a_change_in_place_makes_what_is_kept_anew(change, monkeypatch):
+    data, fresh = cross_data(), cross_data()
+    before = answers(data)
+    change(data), change(fresh)
+    assert same(answers(data), answers(fresh)) and not same(answers(data), before)
+    monkeypatch.setattr(tokens, "_same", lambda *_: True)  # one that looks at nothing
+    change(data), change(fresh)
+    tokens._known.pop(fresh)
+    assert not same(answers(data), answers(fresh))
+
+
+def test_what_is_returned_is_the_callers_own(monkeypatch):
+    data = cross_data()
+    before = [value.clone() for value in answers(data)]
+    for value in answers(data):
+        value.zero_()
+    assert same(answers(data), before)
+    monkeypatch.setattr(GapRows, "copy", lambda rows: rows)
+    for value in answers(data):
+        value.zero_()
+    assert not same(answers(data), before)
+
+
+def test_copies_and_parts_begin_anew():
+    data = cross_data()
+    size, found = len(pickle.dumps(data)), answers(data)
+    assert data in tokens._known and len(pickle.dumps(data)) == size
+    whole = [copy.copy(data), copy.deepcopy(data), pickle.loads(pickle.dumps(data)), data[:]]
+    whole += [data.to(dtype=torch.float64), data.with_decoder(data.u)]
+    for each in [*whole, data[:2], data.with_decoder(-data.u), data.to(dtype=torch.float32)]:
+        assert each not in tokens._known
+    assert all(same(answers(each), found) for each in whole)
+    assert torch.equal(token_scores(data.with_decoder(-data.u)), -token_scores(data))
+
+
+def test_what_is_kept_goes_with_its_data_and_is_no_more_than_fits(monkeypatch):
+    data, count = cross_data(), len(tokens._known)
+    answers(data)
+    assert len(tokens._known) == count + 1
+    del data
+    gc.collect()
+    assert len(tokens._known) == count
+    monkeypatch.setattr(tokens, "KEPT", 10)
+    data, fresh = cross_data(), cross_data()
+    answers(data)
+    for each in (data, fresh):
+        each.X[0] *= 1.5
+    assert data not in tokens._known and same(answers(data), answers(fresh))
+
+
+def test_threads_that_ask_at_once_get_one_answer():
+    data, expected = cross_data(), answers(cross_data())
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(lambda _: answers(data), range(32))]
+    assert all(same(each, expected) for each in found)
+
+
+def test_scores_are_made_once(monkeypatch):
+    made, scores = [], tokens._scores
+    monkeypatch.setattr(tokens, "_scores", lambda *args: made.append(1) or scores(*args))
+    data = cross_data()
+    answers(data), answers(data)
+    assert len(made) == 1
