@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -10,8 +11,10 @@ from hypothesis import assume, settings
 from hypothesis import strategies as st
 from tolerances import ALIGNMENT_FLOOR
 
-from attnbias import GD, NGD, Dataset, Polyak, solve_w_svm
+from attnbias import GD, NGD, Dataset, Polyak, make_dm, solve_w_svm
+from attnbias.data.synthetic import least_decoder
 from attnbias.errors import InfeasibleError
+from attnbias.geometry.solution import certify
 
 SERIES = (
     "log_loss",
@@ -42,6 +45,37 @@ def random_data(n, T, d, *, seed, lengths=None, scale=1.0) -> Dataset:
     u = torch.randn(d, generator=generator, dtype=torch.float64)
     y = 1.0 - 2.0 * (torch.arange(n) % 2).double()
     return Dataset(scale * X, y, u / scale, lengths=lengths, name=f"random {seed}")
+
+
+def make_locked() -> tuple[Dataset, torch.Tensor]:
+    """Three tokens in the plane, and a start from which runs stay at the third, of score 0.3."""
+    data = Dataset([[[1.0, 1.0], [0.0, 0.0], [-1.0, 0.3]]], [1], [0.0, 1.0])
+    return data, -20 * solve_w_svm(data).weights
+
+
+def dm_with_decoder() -> Dataset:
+    """Data model DM with the least decoder that scores each optimal token 1 and the others 0."""
+    data = make_dm(3, T=3, d=30, seed=4)
+    scores = torch.nn.functional.one_hot(data.opt, 3).double()
+    return data.with_decoder(least_decoder(data.X, data.y, scores)[0])
+
+
+def cross_data() -> Dataset:
+    """Such sequences with queries and keys of their own."""
+    generator = torch.Generator().manual_seed(1)
+    data = dm_with_decoder()
+    query = torch.randn(data.X[:, 0].shape, generator=generator, dtype=torch.float64)
+    key = torch.randn(data.X.shape, generator=generator, dtype=torch.float64)
+    return dataclasses.replace(data, query=query / 10, key=key / 3)  # logits stay of size 1
+
+
+def not_optimal(svm, kind):
+    """Weights that are no solution: three times the solution, or random ones."""
+    if kind == "longer":  # every margin is met, the norm is three times the least
+        return certify(svm.rows, 3 * svm.dual)
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.randn(svm.weights.shape, generator=generator, dtype=torch.float64)
+    return certify(svm.rows, svm.dual, weights)
 
 
 def dyadic_data(n, T, d, *, seed, equal_scores, lengths=None) -> Dataset:

@@ -46,8 +46,6 @@ from attnbias import (
 )
 from attnbias._records import write_npz
 from attnbias._validate import require_device
-from attnbias.beyond.overparam.geometry import check_independent_rows
-from attnbias.beyond.prompt.data import prompt_keys, prompt_queries
 from attnbias.data import make_degenerate, make_score_lock
 from attnbias.dynamics.compiled.engine import CompiledEngine
 from attnbias.dynamics.coordinates import TorchEngine
@@ -186,8 +184,6 @@ ROWS = [
     ("Shape", "query", lambda f: data_with(query=torch.zeros(4, 7))),
     ("NonFinite", "query", lambda f: data_with(query=torch.full((4, 20), NAN))),
     ("Shape", "key", lambda f: data_with(key=torch.zeros(4, 4, 20))),
-    ("Shape", "p", lambda f: prompt_queries(DATA, torch.ones(19))),
-    ("Device", "W", lambda f: prompt_keys(DATA, META.expand(20, 20))),
     ("Device", "'gpu'", lambda f: DATA.to("gpu")),
     ("Dtype", "torch.int64", lambda f: DATA.to(dtype=torch.int64)),
     # ---- scores, optimal tokens, assumptions
@@ -242,7 +238,6 @@ ROWS = [
         for check in (
             lambda svm: token_constants(DATA, svm=svm),
             lambda svm: limit_offset(DATA, svm),
-            lambda svm: check_independent_rows(DATA, svm=svm),
         )
     ),
     # ---- the layer as functions

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from instances import not_optimal
 
 from attnbias import (
     NGD,
@@ -33,7 +34,7 @@ from attnbias.beyond.heads.result import HeadResult
 from attnbias.beyond.joint.exponents import joint_exponents
 from attnbias.beyond.local.checks import trap_level
 from attnbias.beyond.local.data import make_score_trap
-from attnbias.beyond.local.geometry import score_margins
+from attnbias.beyond.local.geometry import check_locally_optimal, score_margins
 from attnbias.beyond.multi_token.checks import best_mixture, predict_mixture, predict_settled
 from attnbias.beyond.multi_token.data import QuadraticHead, ReluHead, TorchHead
 from attnbias.beyond.multi_token.dynamics import train_nonlinear
@@ -48,14 +49,15 @@ from attnbias.beyond.norms.geometry import norm_margin
 from attnbias.beyond.norms.matrices import train_matrices
 from attnbias.beyond.norms.nuclear import polish_nuclear
 from attnbias.beyond.overparam.data import drop_signal_feature
-from attnbias.beyond.overparam.geometry import wendel_share
-from attnbias.beyond.prompt.data import prompt_of
+from attnbias.beyond.overparam.geometry import check_independent_rows, wendel_share
+from attnbias.beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
 from attnbias.beyond.prompt.paths import query_images, sequence_scores
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.beyond.ranks.geometry import frobenius_rank, nuclear_bounds
 from attnbias.beyond.ranks.result import RankResult
 from attnbias.checks import CheckTable
 from attnbias.errors import (
+    DeviceError,
     DtypeError,
     FileAccessError,
     FileFormatError,
@@ -66,7 +68,8 @@ from attnbias.errors import (
 from attnbias.geometry.tokens import gap_rows
 
 PAIR, DATA, TRAP = make_separation_pair(), make_example1(2, 3, 12, seed=0), make_score_trap(0.3)
-SVM, TOKENS = solve_w_svm(DATA), make_token_pairs(1, 2.0)
+SVM, OTHER_SVM = solve_w_svm(DATA), solve_w_svm(make_example1(2, 3, 12, seed=1))
+TOKENS = make_token_pairs(1, 2.0)
 LAYERS = train_two_layers(TOKENS, NGD(0.5), 3)
 U = torch.stack([DATA.u, DATA.u])
 HEADS = train_heads(DATA, U, NGD(0.1), 3)
@@ -78,6 +81,7 @@ LAW = SlackLaw(0.1, 1.0, 0.0, 1.0, 0.5, 0.0, 2)
 CONSTANT = TorchHead(lambda o: torch.ones(len(o)))
 NO_CLAIMS = CheckTable([])
 recorded = partial(experiments.load, folder="book/results")
+META = torch.ones(1, dtype=torch.float64, device="meta")
 NUMBERS = [
     None,
     "x",
@@ -113,6 +117,25 @@ def test_numbers_of_any_shape_are_numbers(function, junk):
         function(junk)
 
 
+WITH_SVM = {
+    "independent rows": lambda svm: check_independent_rows(DATA, svm=svm),
+    "locally optimal": lambda svm: check_locally_optimal(DATA, DATA.opt, svm=svm),
+}
+
+
+@pytest.mark.parametrize("kind", ["longer", "random"])
+@pytest.mark.parametrize("check", WITH_SVM)
+def test_a_solution_that_is_not_optimal_is_refused(check, kind):
+    with pytest.raises(RangeError, match="svm: expected an optimal solution"):
+        WITH_SVM[check](not_optimal(SVM, kind))
+    WITH_SVM[check](SVM)
+
+
+def test_a_graph_solution_that_is_not_optimal_is_refused():
+    with pytest.raises(RangeError, match="svm: expected an optimal solution"):
+        check_retrieval(WORDS, READ, not_optimal(solve_graph_svm(WORDS), "longer"))
+
+
 def test_numbers_of_every_kind_are_taken():
     assert gap_invariant(1) == gap_invariant(np.float32(1)) == gap_invariant(torch.tensor(1.0))
     assert gap_invariant([0, 0]).tolist() == [0.0, 0.0] and math.isnan(gap_invariant(math.nan))
@@ -137,6 +160,9 @@ REFUSED = {
     "norm 0": (RangeError, lambda: expected_gap(TOKENS, 1, 0.0)),
     "ragged W": (DtypeError, lambda: pair_coordinates(TOKENS, [[1], [1, 2]])),
     "SVM None": (DtypeError, lambda: query_margins(DATA, None, [0, 0])),
+    "SVM of other data": (RangeError, lambda: WITH_SVM["independent rows"](OTHER_SVM)),
+    "SVM of a pair": (DtypeError, lambda: WITH_SVM["independent rows"](solve_w_svm(PAIR))),
+    "SVM a number": (DtypeError, lambda: WITH_SVM["independent rows"](1.0)),
     "SVM of u": (DtypeError, lambda: query_margins(DATA, solve_u_svm(DATA), [0, 0])),
     "SVM of tokens": (RangeError, lambda: score_margins(TRAP, [2], svm=solve_w_svm(TRAP, [1]))),
     "SVM a word": (DtypeError, lambda: score_margins(TRAP, [2], svm="x")),
@@ -181,6 +207,8 @@ REFUSED = {
     "W NaN": (NonFiniteError, lambda: norm_margin(PAIR, np.full((2, 2), np.nan), "max")),
     "no signal": (DtypeError, lambda: drop_signal_feature(None)),
     "prompt": (ShapeError, lambda: prompt_of(torch.ones(2))),
+    "short prompt": (ShapeError, lambda: prompt_queries(DATA, torch.ones(11))),
+    "W elsewhere": (DeviceError, lambda: prompt_keys(DATA, META.expand(12, 12))),
     "prompt of": (DtypeError, lambda: prompt_of("x")),
     "tiny slack": (RangeError, lambda: triple_bracket(5e-324, 0.1)),
     "tiny step": (RangeError, lambda: LAW.ngd_step(5e-324)),

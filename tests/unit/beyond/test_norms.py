@@ -9,11 +9,20 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances import FEW
+from instances import FEW, random_data
 from room_tests import normal, refusals
 from tolerances import CLOSED_FORM, FLOAT_PATHS, FORMS, MODES, MULTIPRECISION_LOG, OTHER_BATCH
 
-from attnbias import GD, NGD, Dataset, make_example1, make_separation_pair, token_scores, train
+from attnbias import (
+    GD,
+    NGD,
+    Dataset,
+    make_example1,
+    make_separation_pair,
+    solve_w_svm,
+    token_scores,
+    train,
+)
 from attnbias.beyond.norms.dynamics import (
     matrix_problem,
     steepest_direction,
@@ -277,3 +286,9 @@ test_plane_refuses = refusals(
     (RangeError, lambda: plot_query_images(make_free_queries(), {"W": W_NOW}, LIMIT)),
     (DtypeError, lambda: plot_query_images(PLANE, [W_NOW], LIMIT)),
 )
+
+
+def test_kept_matrices_take_an_svm_or_a_matrix():
+    data = random_data(2, 3, 8, seed=3)
+    trace, svm = train_steepest(data, "max", 0.1, 20), solve_w_svm(data)
+    np.testing.assert_array_equal(trace.alignment_with(svm), trace.alignment_with(svm.weights))

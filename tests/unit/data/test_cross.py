@@ -1,46 +1,27 @@
-"""Queries and keys from elsewhere, and prompt attention as a case of them."""
+"""Queries and keys from elsewhere."""
 
 import dataclasses
 
 import pytest
 import torch
+from instances import cross_data, dm_with_decoder
 from tolerances import AUTOGRAD, SVM_GAP
 
 from attnbias import (
-    GD,
     NGD,
     Dataset,
-    Polyak,
     check_assumption1,
     check_lemma3,
     diagnose,
-    make_dm,
     solve_w_svm,
     train,
 )
-from attnbias.beyond.joint.geometry import with_selected_tokens
-from attnbias.beyond.local.geometry import selected_tokens
-from attnbias.beyond.losses.data import set_scores
-from attnbias.beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
 from attnbias.errors import QueryError
 from attnbias.geometry.constants import token_constants
+from attnbias.geometry.tokens import selected_tokens
 from attnbias.model import empirical_risk, risk_gradient
 
-N, T, D = 3, 3, 5
-
-
-def tokens() -> Dataset:
-    one = torch.ones(N, dtype=torch.float64)
-    return set_scores(make_dm(N, T=T, d=30, seed=4), one, 0 * one)
-
-
-def cross() -> Dataset:
-    """Sequences with queries and keys of their own."""
-    generator = torch.Generator().manual_seed(1)
-    data = tokens()
-    query = torch.randn(data.X[:, 0].shape, generator=generator, dtype=torch.float64)
-    key = torch.randn(data.X.shape, generator=generator, dtype=torch.float64)
-    return dataclasses.replace(data, query=query / 10, key=key / 3)  # logits stay of size 1
+N = T = 3
 
 
 def by_autograd(data: Dataset, steps: int, size: float, W: torch.Tensor, normed: bool):
@@ -59,7 +40,7 @@ def by_autograd(data: Dataset, steps: int, size: float, W: torch.Tensor, normed:
 @pytest.mark.parametrize("engine", ["compiled", "torch"])
 @pytest.mark.parametrize("coordinates", ["span", "dense"])
 def test_training_follows_the_gradient_of_the_cross_layer(engine, coordinates):
-    data = cross()
+    data = cross_data()
     run = train(data, NGD(0.05), 20, engine=engine, coordinates=coordinates)
     expected = by_autograd(data, 20, 0.05, torch.zeros(30, 30).double(), normed=True)
     assert torch.allclose(run.W.cpu(), expected, rtol=0, atol=AUTOGRAD)
@@ -70,7 +51,7 @@ def test_training_follows_the_gradient_of_the_cross_layer(engine, coordinates):
 
 
 def test_risk_and_gradient_of_the_cross_layer():
-    data, W = cross(), torch.full((30, 30), 0.01, dtype=torch.float64, requires_grad=True)
+    data, W = cross_data(), torch.full((30, 30), 0.01, dtype=torch.float64, requires_grad=True)
     (gradient,) = torch.autograd.grad(empirical_risk(data, W), W)
     assert torch.allclose(risk_gradient(data, W.detach()), gradient, rtol=0, atol=AUTOGRAD)
     moved = by_autograd(data, 1, 1.0, W.detach(), normed=False)
@@ -78,7 +59,7 @@ def test_risk_and_gradient_of_the_cross_layer():
 
 
 def test_svm_of_cross_rows_is_certified_on_the_rows_written_out():
-    data = cross()
+    data = cross_data()
     svm = solve_w_svm(data)
     logits = torch.einsum("ntd,de,ne->nt", data.key, svm.weights, data.query)
     gaps = logits.gather(1, svm.rows.opt[:, None]) - logits
@@ -87,35 +68,8 @@ def test_svm_of_cross_rows_is_certified_on_the_rows_written_out():
     assert selected_tokens(data, svm.weights).tolist() == svm.rows.opt.tolist()
 
 
-def test_training_a_prompt_is_training_the_first_column():
-    data = tokens()
-    W = torch.randn(30, 30, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    keyed = prompt_keys(data, W)
-    run = train(keyed, GD(0.3), 15)
-    p = torch.zeros(30, dtype=torch.float64)
-    for _ in range(15):
-        p = p.detach().requires_grad_()
-        phi = torch.softmax(data.X @ W @ p, dim=1)
-        loss = torch.exp(-data.y * torch.einsum("nt,ntd,d->n", phi, data.X, data.u)).mean()
-        (gradient,) = torch.autograd.grad(loss, p)
-        p = p - 0.3 * gradient
-    assert torch.allclose(prompt_of(run.W), p.detach(), rtol=0, atol=AUTOGRAD)
-    assert bool((run.W[:, 1:] == 0).all())
-
-
-def test_prompt_as_a_query_gives_a_matrix_of_rank_one():
-    data, p = tokens(), torch.ones(30, dtype=torch.float64)
-    svm = solve_w_svm(prompt_queries(data, p))
-    singular = torch.linalg.svdvals(svm.weights)
-    assert singular[1] < SVM_GAP * singular[0]
-    # on rows d p' the least norm is that of the vector on the rows d, over |p|
-    assert float(svm.weights.norm()) * float(p.norm()) == pytest.approx(
-        float(solve_w_svm(prompt_keys(data)).weights.norm()), rel=SVM_GAP
-    )
-
-
 def test_joint_training_separates_keys_from_values():
-    data = dataclasses.replace(cross(), u=None, opt=torch.zeros(N, dtype=torch.long))
+    data = dataclasses.replace(cross_data(), u=None, opt=torch.zeros(N, dtype=torch.long))
     rule = NGD(0.1)
     runs = [train(data, rule, 30, train_u=True, engine=engine) for engine in ("compiled", "torch")]
     assert torch.allclose(runs[0].W, runs[1].W, rtol=0, atol=AUTOGRAD)
@@ -126,21 +80,20 @@ def test_joint_training_separates_keys_from_values():
 
 
 def test_keys_and_queries_are_kept_by_copies_and_files(tmp_path):
-    data = cross()
+    data = cross_data()
     for again in (
         Dataset.load(data.save(tmp_path / "cross.npz")),
         data.to(dtype=torch.float64),
         data.with_decoder(2 * data.u),
-        with_selected_tokens(data, torch.zeros(30, 30)),
     ):
         assert torch.equal(again.query, data.query) and torch.equal(again.key, data.key)
     assert "queries given, keys given" in repr(data)
     assert data.to(dtype=torch.float32).key.dtype == torch.float32
-    assert "given" not in repr(tokens()).replace("decoder given", "")
+    assert "given" not in repr(dm_with_decoder()).replace("decoder given", "")
 
 
 def test_padding_of_keys_is_zeroed():
-    data = cross()
+    data = cross_data()
     short = dataclasses.replace(data, lengths=[T, T, T - 1], opt=None, u=data.u)
     assert bool((short.key[2, -1] == 0).all()) and bool((short.key[1, -1] != 0).any())
 
@@ -151,12 +104,10 @@ def test_padding_of_keys_is_zeroed():
         token_constants,
         check_assumption1,
         diagnose,
-        prompt_keys,
         lambda data: check_lemma3(data, train(data, NGD(0.1), 3)),
-        lambda data: train(data, Polyak(), 1) and prompt_queries(data, torch.ones(30)),
     ],
 )
 def test_statements_on_self_attention_refuse_cross_data(check):
-    check(tokens())  # what the refusal is not about
+    check(dm_with_decoder())  # what the refusal is not about
     with pytest.raises(QueryError, match="self-attention"):
-        check(cross())
+        check(cross_data())

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from instances import FEW, problems, random_data, random_start, seeds, start_decoder
+from instances import FEW, make_locked, problems, random_data, random_start, seeds, start_decoder
 from tolerances import FORMS
 
 from attnbias import (
@@ -25,8 +25,6 @@ from attnbias import (
     train,
 )
 from attnbias._records import read_npz, write_npz
-from attnbias.beyond.local.data import make_score_trap
-from attnbias.beyond.norms.dynamics import train_steepest
 from attnbias.dynamics import metrics
 from attnbias.dynamics import trace as trace_module
 from attnbias.dynamics.trace import alignment_error
@@ -55,8 +53,7 @@ def gaussian(seed: int) -> Dataset:
     return Dataset(X, 1.0 - 2.0 * (torch.arange(30) % 2), u, lengths=lengths, name="Gaussian")
 
 
-LOCKED = make_score_trap(0.3)  # and a start from which runs stay at its third token
-START = -20 * solve_w_svm(LOCKED).weights
+LOCKED, START = make_locked()
 
 
 def run_of(data, form=("auto", "auto"), joint=False, **options) -> Trace:
@@ -249,12 +246,6 @@ def test_a_rule_that_leaves_the_span_is_measured_as_well():
     trace, svm = train(data, Sideways(), 50, record=[0, 10, 50]), solve_w_svm(data)
     assert trace.alignment_with(svm)[1:] == pytest.approx(trace.W_alignment_error[1:], rel=FORMS)
     assert trace.W_alignment_error[-1] > 0.01
-
-
-def test_kept_matrices_take_an_svm_or_a_matrix():
-    data = random_data(2, 3, 8, seed=3)
-    trace, svm = train_steepest(data, "max", 0.1, 20), solve_w_svm(data)
-    np.testing.assert_array_equal(trace.alignment_with(svm), trace.alignment_with(svm.weights))
 
 
 def test_other_directions_are_refused_with_the_way_on():

@@ -8,10 +8,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from instances import make_locked
 from tolerances import EXACT_POWER, FITTED_EXPONENT
 
-from attnbias import NGD, RateFit, Trace, fit_rate, make_example1, solve_w_svm, train
-from attnbias.beyond.local.data import make_score_trap
+from attnbias import NGD, RateFit, Trace, fit_rate, make_example1, train
 from attnbias.errors import DtypeError, RangeError
 
 STEP = np.unique(np.geomspace(1, 10**6, 200).round())
@@ -142,8 +142,8 @@ def test_a_flat_fit_is_still_a_pair():
 
 def test_a_run_that_stays_away_from_W_mm_is_flat():
     """It locks on the second best token, and its alignment error tends to another limit."""
-    data = make_score_trap(0.3)
-    trace = train(data, NGD(0.1), 10_000, W0=-20 * solve_w_svm(data).weights)
+    data, start = make_locked()
+    trace = train(data, NGD(0.1), 10_000, W0=start)
     assert fit_rate(trace.step, trace.W_alignment_error, (100, 10_000)).flat
     right = train(data, NGD(0.1), 10_000)
     assert not fit_rate(right.step, right.W_alignment_error, (100, 10_000)).flat

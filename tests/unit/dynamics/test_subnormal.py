@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnbias import NGD, train
-from attnbias.beyond.exponents.experiments import noisy_means
+from attnbias import NGD, make_example1, train
 from attnbias.dynamics.loop import subnormals_as_zero
 
 
@@ -30,7 +29,7 @@ def test_inside_and_after():
 
 def test_a_run_loses_nothing_by_it(monkeypatch):
     """Twenty idle rows pass through the subnormal range in these steps."""
-    data = noisy_means(10, 6, 52, 0.3, 0)
+    data = make_example1(10, 6, 52, sigma=0.3 * (2 / 52) ** 0.5, signal=2**0.5, seed=0)
     trace = train(data, NGD(0.5), 60_000, record=30)
     assert not flushed()
     seen = []

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from instances import random_data
+from instances import not_optimal, random_data
 from lemma_instances import tampered
 
 from attnbias import (
@@ -22,12 +22,6 @@ from attnbias import (
     theorems,
     train,
 )
-from attnbias.beyond.local import geometry as local
-from attnbias.beyond.next_token.checks import check_retrieval
-from attnbias.beyond.next_token.data import make_priorities
-from attnbias.beyond.next_token.dynamics import train_next_token
-from attnbias.beyond.next_token.geometry import solve_graph_svm
-from attnbias.beyond.overparam import geometry as counting
 from attnbias.errors import DtypeError, InfeasibleError, NonFiniteError, RangeError, ShapeError
 from attnbias.geometry.svm import certify
 from attnbias.model import attention_map, empirical_risk, predict
@@ -37,7 +31,6 @@ from attnbias.theorems.joint.constants import power_sum
 from attnbias.theorems.run import TraceView
 from attnbias.theorems.w.sparsification import rate_bound
 
-OTHER_SVMS = ("retrieval", "several")  # checks of the graph SVM and of the several-token SVM
 # the closed form against autograd, both in float64 before the softmax saturates
 CLOSE = 1e-11
 
@@ -205,22 +198,13 @@ def test_without_the_last_record_the_decoder_alone_tells():
 
 def checks_with_an_svm():
     """Every check of the library that takes a solution from its caller."""
-    for module in (theorems, counting, local):
-        for name, value in vars(module).items():
-            own = inspect.isfunction(value) and value.__module__.startswith(module.__name__)
-            if own and name.startswith("check_") and "svm" in inspect.signature(value).parameters:
-                yield value
+    for name, value in vars(theorems).items():
+        own = inspect.isfunction(value) and value.__module__.startswith(theorems.__name__)
+        if own and name.startswith("check_") and "svm" in inspect.signature(value).parameters:
+            yield value
 
 
-CHECKS = {c.__name__: c for c in checks_with_an_svm() if not c.__name__.endswith(OTHER_SVMS)}
-
-
-def not_optimal(svm, kind):
-    if kind == "longer":  # every margin is met, the norm is three times the least
-        return certify(svm.rows, 3 * svm.dual)
-    generator = torch.Generator().manual_seed(0)
-    weights = torch.randn(svm.weights.shape, generator=generator, dtype=torch.float64)
-    return certify(svm.rows, svm.dual, weights)
+CHECKS = {check.__name__: check for check in checks_with_an_svm()}
 
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
@@ -235,13 +219,6 @@ def test_a_solution_that_is_not_optimal_is_refused(check):
         with pytest.raises(RangeError, match="svm: expected an optimal solution"):
             check(**given, svm=not_optimal(svm, kind))
     check(**given, svm=svm)
-
-
-def test_other_svms_that_are_not_optimal_are_refused():
-    data = make_priorities(5, n=6, T=3, seed=1)
-    svm, trace = solve_graph_svm(data), train_next_token(data, NGD(0.5), 50)
-    with pytest.raises(RangeError, match="svm: expected an optimal solution"):
-        check_retrieval(data, trace, not_optimal(svm, "longer"))
 
 
 def test_the_rounding_of_a_solution_is_what_the_solver_leaves():

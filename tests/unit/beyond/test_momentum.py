@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from instances import random_data, random_start
 from mpmath import mp, mpf
 from reference import Layer, inner
 from room_tests import normal, refusals
@@ -20,7 +21,7 @@ from attnbias.beyond.momentum.checks import (
     check_momentum_triple,
     check_single_row,
 )
-from attnbias.beyond.momentum.dynamics import train_accelerated
+from attnbias.beyond.momentum.dynamics import DualAcceleration, train_accelerated
 from attnbias.beyond.momentum.plots import plot_momentum
 from attnbias.data.degenerate import make_degenerate
 from attnbias.geometry.constants import limit_offset
@@ -209,3 +210,21 @@ def test_figure_shows_error_and_offset():
     upper, lower = plot_momentum(runs).axes
     assert len(upper.get_lines()) == 4 and len(lower.get_lines()) == 2  # two guides
     assert abs(lower.get_lines()[1].get_ydata()[-1] - 0.468) < 1e-3
+
+
+def test_dual_acceleration_in_torch_is_that_of_the_compiled_loop():
+    data = random_data(3, 4, 6, seed=0)
+    rule = DualAcceleration(**vars(NGD(0.2)) | {"name": "dual", "momentum": 1.0})
+    options = {"record": 12, "W0": random_start(data, 0.3, 1), "svm": solve_w_svm(data)}
+    compiled = train_accelerated(data, 0.2, 200, **options)
+    for form in ("span", "dense"):
+        trace = train(data, rule, 200, engine="torch", coordinates=form, **options)
+        assert (trace.W - compiled.W).norm() <= 1e-10 * compiled.W.norm()
+        np.testing.assert_allclose(trace.gaps, compiled.gaps, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("exponent", [-140.0, 8.0, 140.0])
+def test_averaged_steps_are_finite_whatever_the_size_of_the_tokens(exponent):
+    data = random_data(3, 3, 4, seed=1, scale=10.0**exponent)
+    trace = train_accelerated(data, 0.1, 3, svm=False)
+    assert trace.status == "completed" and bool(torch.isfinite(trace.W).all())

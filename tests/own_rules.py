@@ -1,0 +1,38 @@
+"""Rules of a reader's own: a direction and a length, and a memory."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from attnbias.rules import Descent
+
+
+class Sign(Descent):
+    """Sign descent with steps 1 / (t + 2), which is no power law in the loss or the gradient."""
+
+    name = "sign descent"
+
+    def length(self, gradient, step):
+        return -math.log(step + 2)
+
+    def direction(self, gradient, step, memory):
+        return gradient.vector(gradient.descent.parts.sign())
+
+
+class Remembering(Descent):
+    """The mean of all unit directions so far."""
+
+    name = "the mean of all directions"
+    momentum = 1.0
+
+    def memory(self, start):
+        return {"sum": torch.zeros_like(start)}
+
+    def length(self, gradient, step):
+        return math.log(0.1) - gradient.log_norm
+
+    def carry(self, move, gradient, step, memory):
+        memory["sum"] = memory["sum"] + move
+        return memory["sum"] / (step + 1)
