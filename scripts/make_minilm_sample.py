@@ -18,6 +18,7 @@ from attnbias.nets.data.minilm import CLS, FILE, HEADS
 from attnbias.nets.data.text import load_nli, load_toxic
 from attnbias.nets.heads.record import record_heads
 from attnbias.nets.text import load_encoder, load_tokenizer
+from scripts.fetch_packages import folder_of
 from scripts.make_samples import pack, report
 
 PAIRS, COMMENTS, SENTENCES = 200, 150, 40
@@ -71,8 +72,8 @@ def head_part(encoder, tokenizer) -> dict[str, np.ndarray]:
 
 def build() -> bytes:
     """The npz file as bytes."""
-    tokenizer = load_tokenizer("packages")
-    encoder = load_encoder("packages")
+    tokenizer = load_tokenizer(folder_of("minilm"))
+    encoder = load_encoder(folder_of("minilm"))
     table = encoder.embeddings.word_embeddings.weight.detach().numpy()
     chosen = texts(tokenizer)
     flat = {name: np.concatenate(rows) for name, (rows, _) in chosen.items()}

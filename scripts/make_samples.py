@@ -19,9 +19,10 @@ import zipfile
 import numpy as np
 
 from attnbias.data import _mnist
-from attnbias.data._source import BUNDLED_SHA256, FOLDER, packages_folder
+from attnbias.data._source import BUNDLED_SHA256, FOLDER
 from attnbias.nets.data.images import ImageSet, load_cifar10, load_mnist
 from attnbias.nets.data.text import TextSet, load_nli, load_toxic
+from scripts.fetch_packages import folder_of
 
 IMAGE_SPLITS = ("train", "test")
 TEXT_SPLITS = {"train": 1200, "validation": 300, "test": 500}
@@ -114,11 +115,11 @@ def build() -> dict[str, bytes]:
     """All samples by file name."""
 
     def of(load, names):
-        return {split: load(split, "packages") for split in names}
+        return {split: load(split, folder_of()) for split in names}
 
-    words = (packages_folder("minilm") / "vocab.txt").read_bytes()
+    words = (folder_of("minilm") / "vocab.txt").read_bytes()
     return {
-        "mnist01.npz": zeros_and_ones(_mnist.read_digits("packages")),
+        "mnist01.npz": zeros_and_ones(_mnist.read_digits(folder_of())),
         "digits10.npz": image_sample(of(load_mnist, IMAGE_SPLITS), {"train": 100, "test": 50}),
         "cifar10.npz": image_sample(of(load_cifar10, IMAGE_SPLITS), {"train": 40, "test": 20}),
         "snli.json.gz": text_sample(of(load_nli, TEXT_SPLITS)),

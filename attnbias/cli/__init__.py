@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from .._extras import load_registered, need, registered
+from .._extras import load_registered, registered
 from ..errors import AttnBiasError, MissingDecoderError, RegistrationError
 from .base import Command, Parser, add_json, as_json
 from .run import (
@@ -26,7 +26,6 @@ from .run import (
 )
 from .sweep import GRID, run_sweep, sweep_arguments
 
-SHELLS = ("bash", "zsh", "tcsh", "fish")
 TOKENS = """\
 A file of tokens is made by numpy.savez("tokens.npz", X=X, y=y, u=u), with X (n, T, d),
 y (n,) in {-1, +1}, u (d,), and lengths (n,) if the sequences are ragged.
@@ -74,14 +73,6 @@ def _run_diagnose(arguments: argparse.Namespace) -> tuple[dict, object]:
     if arguments.html is not None:
         write_text(arguments.html, html_page(report.title, report._repr_html_()))
     return report.to_dict(), report
-
-
-def _completion_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
-
-
-def _run_completion(arguments: argparse.Namespace) -> tuple[dict, str]:
-    return {}, need("shtab", "shell").complete(build_parser(), shell=arguments.shell)
 
 
 COMMANDS = (
@@ -134,14 +125,6 @@ COMMANDS = (
         ("sweep grid.toml --plan", "sweep grid.toml --workers 2"),
         GRID,
         resumes=True,
-    ),
-    Command(
-        "completion",
-        "print what a shell needs to complete these commands",
-        _completion_arguments,
-        _run_completion,
-        ("completion bash > attnbias.sh",),
-        "Then `source attnbias.sh`, for example at the end of ~/.bashrc with its full path.",
     ),
 )
 

@@ -46,20 +46,15 @@ BUNDLED_SHA256 = {
 }
 
 
-def packages_folder(name: str) -> Path:
-    """Where `scripts/fetch_packages.py` puts a data set: ATTNBIAS_CACHE, or ~/.cache/attnbias."""
-    return Path(os.environ.get("ATTNBIAS_CACHE") or Path.home() / ".cache" / "attnbias") / name
-
-
 def as_source(source, name: str, sample: str = "bundled") -> str | Path:
     """ "huggingface", "bundled", or the existing folder of a data set.
 
     Parameters
     ----------
-    source : {"huggingface", "packages", "bundled"} or path
-        "packages" is the folder that `scripts/fetch_packages.py` has made.
+    source : {"huggingface", "bundled"} or path
+        A folder with the files of the data set, or one that has such a folder by its name.
     name : str
-        Of the data set, as that script has it.
+        Of the data set.
     sample : str
         The word for what comes with attnbias.
 
@@ -67,26 +62,18 @@ def as_source(source, name: str, sample: str = "bundled") -> str | Path:
     ------
     DtypeError, RangeError, MissingFileError
     """
-    choices = ", ".join(map(repr, ("huggingface", "packages", sample)))
-    remedy = f"pass one of {choices}, or the path of a folder"
+    remedy = f"pass 'huggingface', {sample!r}, or the path of a folder"
     require_type("source", source, str | os.PathLike, "a word or a path", remedy)
     if source in ("huggingface", sample):
         return source
-    folder = packages_folder(name) if source == "packages" else Path(source)
-    if os.path.isdir(folder):  # takes any string; the method of a path raises on a long one
-        return folder
-    if source == "packages":
-        raise MissingFileError(
-            str(folder),
-            expected="the folder that scripts/fetch_packages.py makes",
-            got="no such folder",
-            remedy=f"run python -m scripts.fetch_packages {name} in a clone of the repository, or "
-            "use another source",
-        )
+    folder = Path(source)
+    for place in (folder / name, folder):
+        if os.path.isdir(place):  # takes any string; the method of a path raises on a long one
+            return place
     if isinstance(source, str) and folder.name == source and not folder.suffix:
         raise RangeError(  # a bare word is taken for a misspelt choice
             "source",
-            expected=f"one of {choices}, or an existing folder",
+            expected=f"one of 'huggingface', {sample!r}, or an existing folder",
             got=short(source),
             remedy="pick one of these, or check the path",
         )

@@ -58,10 +58,10 @@ def load_binary_mnist(
     project_noise : bool
         Remove the part of each noise token along u. All noise tokens then score 0, and
         Assumption 2 holds exactly wherever the digit is the optimal token.
-    source : {"bundled", "packages", "huggingface"} or path
+    source : {"bundled", "huggingface"} or path
         "bundled": 400 + 400 digits inside this package, no network. "huggingface": the full
         set by the package `datasets`. A path: a folder with the four IDX files, plain or
-        gzipped. "packages": the folder of them that `scripts/fetch_packages.py` has made.
+        gzipped.
     verify : bool
         Refuse digits that are not MNIST itself, by sha256. The bundled ones are always checked.
     seed : int

@@ -11,6 +11,7 @@ from .._files import as_path, new_result, target_path
 from .._records import provenance
 from .._validate import require_choice, require_flag, require_int, require_type
 from ..checks import CheckTable
+from ..data._source import as_source
 from ..nets.data.examples import TextExamples
 from ..nets.data.minilm import load_minilm_sample
 from ..nets.data.text import load_nli, load_toxic
@@ -22,7 +23,6 @@ from .cosines import Cosines, pair_cosines, random_within, unit_rows
 TITLE = "Figure 10: cosines between token embeddings"
 TEXT = "Appendix C.3, text on Fig. 10"
 RESULT = CosineResult
-SOURCES = ("huggingface", "packages", "bundled")
 LOADERS = {"NLI": load_nli, "toxic": load_toxic}
 PAPER = {"NLI": 100_000, "toxic": 50_000}
 KINDS = ("text", "positions", "shuffled", "uniform", "centred")
@@ -31,7 +31,6 @@ ALLOWED = 1 / 15  # Assumption 1, version A1, for tokens of equal norms
 STANDS_IN = {
     "NLI": "{count:,} pairs of SNLI, captions only, in place of 100,000 of MultiNLI",
     "toxic": "{count:,} Wikipedia comments and tweets in place of 50,000 of CivilComments",
-    "packages": "embeddings of all-MiniLM-L6-v2, width 384, in place of bert-base-uncased's",
     "bundled": "an extract of the embeddings of all-MiniLM-L6-v2 in place of bert-base-uncased's",
     "tiny": "random embeddings in place of bert-base-uncased's",
 }
@@ -51,10 +50,10 @@ def run(
 
     Parameters
     ----------
-    source : {"huggingface", "packages", "bundled"}
-        Of the texts, as in `attnbias.nets.data.text`: their training split, and for "bundled"
+    source : {"huggingface", "bundled"} or path
+        Of the texts, as in `attnbias.nets.data.text`: their training split, for "bundled"
         those of `attnbias.nets.data.minilm`.
-    model : {"huggingface", "packages", "tiny"} or path, optional
+    model : {"huggingface", "tiny"} or path, optional
         Of the embeddings, as in `attnbias.nets.text.load_encoder`. By default the source's
         own; for "bundled" the extract of MiniLM that comes with attnbias.
     texts : dict of str to int, optional
@@ -96,7 +95,7 @@ ChecksumError, FileFormatError
     >>> [round(result.cosines[corpus]["text"].mean_abs, 1) for corpus in ("NLI", "toxic")]
     [0.1, 0.1]
     """
-    require_choice("source", source, SOURCES)
+    as_source(source, "snli")
     require_flag("progress", progress)
     wanted = _wanted(texts)
     max_length = require_int("max_length", max_length, low=5)
@@ -113,7 +112,7 @@ ChecksumError, FileFormatError
             corpus: corpus_cosines(rows, vectors, rng, progress) for corpus, rows in tokens.items()
         }
         settings = {
-            "source": source,
+            "source": str(source),
             "model": str(model),
             "texts": wanted,
             "max_length": max_length,
@@ -272,9 +271,9 @@ def _sizes(rows) -> dict[str, int]:
 def _substitutes(settings: dict, tokens: dict) -> tuple[str, ...]:
     source, model, words = settings["source"], settings["model"], []
     for corpus, rows in tokens.items():
-        if source != "huggingface":
+        if source == "bundled":
             words.append(STANDS_IN[corpus].format(count=len(rows)))
-        elif len(rows) < PAPER[corpus]:
+        elif source != "huggingface" or len(rows) < PAPER[corpus]:
             words.append(f"{len(rows):,} texts, {corpus}, in place of {PAPER[corpus]:,}")
     if model != "huggingface":
         other = f"embeddings of {model} in place of bert-base-uncased's"

@@ -69,7 +69,7 @@ def run(
         Mean score of the training digits under the fixed classifier.
     position : {"random", "first", "last"}
         Where the digit stands; the first token is the query.
-    source : {"bundled", "packages", "huggingface"} or path
+    source : {"bundled", "huggingface"} or path
         Where the digits come from: the package, an installed one, the hub, or a folder.
     start_norm : float
         Norm of W_0, whose direction is Gaussian.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .._extras import need
 from .._validate import short
-from ..data._source import as_source, damaged
+from ..data._source import as_source, damaged, translated
 from ..errors import MissingFileError
 
 HUB_NAME = "bert-base-uncased"
@@ -46,6 +46,16 @@ def _require_bert(config: Path) -> None:
     if kind != "bert":
         expected, remedy = 'json with "model_type": "bert"', "give a folder with a BERT encoder"
         raise damaged(config, expected, short(kind), remedy)
+
+
+def pooling_of(source) -> str:
+    """ "mean" where a folder says that its sentences are read by the mean of their tokens."""
+    folder = as_source(source, "minilm", sample="tiny")
+    file = Path(folder) / "1_Pooling" / "config.json"
+    if isinstance(folder, str) or not file.is_file():
+        return "first"
+    with translated(file, "the pooling of a model of sentence-transformers"):
+        return "mean" if json.loads(file.read_text())["pooling_mode_mean_tokens"] else "first"
 
 
 @contextlib.contextmanager

@@ -1,9 +1,8 @@
 """BERT encoders, their tokenizers, and a classifier with a new head on top.
 
-Weights come from safetensors files alone, code from `transformers` alone. Four sources:
-"huggingface" (bert-base-uncased), "tiny" (random weights, real vocabulary, no file to fetch), a
-folder with config.json, model.safetensors and a tokenizer, or "packages", the folder with MiniLM, a
-smaller BERT, that `scripts/fetch_packages.py` has made.
+Weights come from safetensors files alone, code from `transformers` alone. Three sources:
+"huggingface" (bert-base-uncased), "tiny" (random weights, real vocabulary, no file to fetch), or a
+folder with config.json, model.safetensors and a tokenizer.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ from ._bert_files import (
     WEIGHTS,
     WORDS,
     name_or_folder,
+    pooling_of,
     quiet,
     require_complete,
     require_tokenizer_files,
@@ -39,7 +39,6 @@ from ._bert_files import (
 from .data.minilm import vocabulary
 
 TINY = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128)
-POOLING = {"packages": "mean"}  # MiniLM was trained by the mean; other sources by the first token
 PIECES = "TextExamples gives them, and so do tokenizers with return_tensors='pt'"
 
 
@@ -156,18 +155,19 @@ def load_classifier(
 ) -> TextClassifier:
     """An encoder of the source with a new head, which reads the tokens as the encoder was trained.
 
-    MiniLM ("packages") was trained by the mean of its tokens, the others by the first one.
+    That is by the first token, unless a folder says otherwise in 1_Pooling/config.json, as those of
+    sentence-transformers do: MiniLM was trained by the mean of its tokens.
 
     Parameters
     ----------
     classes : int
         Number of scores, at least 2.
-    source : {"huggingface", "packages", "tiny"} or path
+    source : {"huggingface", "tiny"} or path
         Where the encoder comes from.
     seed : int
         Of the head's weights, and of all weights of "tiny".
     dropout : float, optional
-        In [0, 1), throughout; None keeps the encoder's own, 0.1 for all three words.
+        In [0, 1), throughout; None keeps the encoder's own, 0.1 for both words.
 
     Returns
     -------
@@ -192,8 +192,7 @@ def load_classifier(
     encoder = load_encoder(source, seed=seed, dropout=dropout)
     own = getattr(encoder.config, "classifier_dropout", None) if dropout is None else float(dropout)
     rate = encoder.config.hidden_dropout_prob if own is None else own
-    pooling = POOLING.get(source, "first") if isinstance(source, str) else "first"
-    return TextClassifier(encoder, classes, dropout=rate, seed=seed, pooling=pooling)
+    return TextClassifier(encoder, classes, dropout=rate, seed=seed, pooling=pooling_of(source))
 
 
 def load_encoder(
@@ -289,7 +288,7 @@ def load_model(source: PathLike = "huggingface") -> tuple[Any, Any]:
 
     Parameters
     ----------
-    source : {"huggingface", "packages", "tiny"} or path or str
+    source : {"huggingface", "tiny"} or path or str
         As in `load_classifier`; or a folder or a file of weights (.gguf, by the package gguf); or
         a name on the Hugging Face hub, such as "HuggingFaceTB/SmolLM2-135M".
 
@@ -309,7 +308,7 @@ def load_model(source: PathLike = "huggingface") -> tuple[Any, Any]:
     >>> model.config.model_type, tokenizer.tokenize("Softmax attention")
     ('bert', ['soft', '##max', 'attention'])
     """
-    if isinstance(source, str) and source in ("huggingface", "packages", "tiny"):
+    if isinstance(source, str) and source in ("huggingface", "tiny"):
         return load_encoder(source), load_tokenizer(source)
     transformers, path = need("transformers"), as_path(source)
     name, here, file = str(source), os.path.exists(path), path.suffix == ".gguf"

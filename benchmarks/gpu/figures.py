@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from attnbias import experiments
-from attnbias.data._source import packages_folder
+from scripts.fetch_packages import folder_of as cached
 from tools.files import ROOT
 
 from ..record import Row
@@ -38,7 +38,7 @@ def settings_of(name: str, options: Options) -> dict:
         tiny = {"source": "bundled", "size": "small", "batch_size": 16}
         return chosen | tiny | {"records": 1, "eval_examples": 20}
     images = {"fig6": "mnist", "fig7": "cifar10"}[name]
-    data = packages_folder("").as_posix() if options.data is None else options.data
+    data = cached().as_posix() if options.data is None else options.data
     return chosen | {"source": str(folder_of(data, images, options.out)), "device": options.device}
 
 

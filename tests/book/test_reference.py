@@ -248,5 +248,5 @@ def no_entry():
 
 def test_every_subcommand_is_shown():
     page = "\n".join(extension.Commands.lines(None, None))
-    for name in ("diagnose", "run", "sweep", "completion"):
+    for name in ("diagnose", "run", "sweep"):
         assert f".. rubric:: attnbias {name}" in page and f"usage: attnbias {name}" in page

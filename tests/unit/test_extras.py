@@ -21,7 +21,6 @@ OPTIONAL = [
     "mpmath",
     "pyarrow",
     "safetensors",
-    "shtab",
     "transformers",
 ]
 SCRIPT = """

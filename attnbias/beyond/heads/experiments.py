@@ -46,7 +46,7 @@ def run(
 
     Parameters
     ----------
-    model : {"huggingface", "packages", "tiny"} or path or str
+    model : {"huggingface", "tiny"} or path or str
         As in `attnbias.nets.load_model`.
     sentences : int, path or sequence of str
         How many premises of the bundled SNLI sample, 229 at most; or a text file with one

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import torch
 
 from ..._validate import require_choice, require_flag, require_int
 from ...checks import CheckTable
+from ...data._source import as_source
 from ...nets.data.examples import ImageExamples, TextExamples
 from ...nets.data.images import load_cifar10, load_mnist
 from ...nets.data.text import load_nli, load_toxic
@@ -29,9 +31,9 @@ from .runs import Plan, Recipe, train_all
 
 SIZES = ("usual", "small")
 SPLITS = ("train", "test")
-MODELS = ("huggingface", "packages", "tiny")
+MODELS = ("huggingface", "tiny")
 STANDS_IN = {
-    "packages": "all-MiniLM-L6-v2, a BERT of 6 layers and width 384, in place of bert-base-uncased",
+    "huggingface": "",
     "tiny": "a BERT of 2 layers and width 64 from a random start in place of bert-base-uncased",
 }
 SMALLER = "a smaller ViT than usual: 16 patches, 2 layers of width 64"
@@ -92,7 +94,7 @@ class LanguageFigure(NetworkFigure):
     load : callable
         From a split and a source to the sentences.
     corpora : dict of str to str
-        By source, what stands in for the paper's corpus, with {count} for its size.
+        By the name of the data, what stands in for the paper's corpus, with {count} for its size.
 
     Notes
     -----
@@ -133,11 +135,11 @@ class LanguageFigure(NetworkFigure):
         ----------
         seeds : int or sequence of int
             How many, or which: of the head's start, the batches and dropout.
-        source : {"huggingface", "packages", "bundled"} or path
+        source : {"huggingface", "bundled"} or path
             As in `attnbias.nets.data.text.load_nli` and `load_toxic`.
-        model : {"huggingface", "packages", "tiny"}, optional
-            bert-base-uncased, MiniLM, or two layers at random; by default the one of the source,
-            and "tiny" for the bundled sentences.
+        model : {"huggingface", "tiny"} or path, optional
+            bert-base-uncased, two layers at random, or a folder as in `load_classifier`; by default
+            that of the hub for its sentences, and "tiny" for others.
         max_length : int
             Word pieces of a text; what is longer is cut.
         batch_size : int
@@ -157,15 +159,17 @@ class LanguageFigure(NetworkFigure):
         """
         if model is None:
             model = source if isinstance(source, str) and source in MODELS else "tiny"
-        require_choice("model", model, MODELS)
+        as_source(model, "minilm", sample="tiny")
         batch_size = require_int("batch_size", batch_size, low=1)
         if require_flag("dry_run", training.get("dry_run", False)):
             return self.plan(seeds, source, batch_size, training)
         sets = {split: self.load(split, source=source) for split in SPLITS}
         tokenizer, classes = load_tokenizer(model), len(sets["train"].classes)
         train, test = (TextExamples(texts, tokenizer, max_length) for texts in sets.values())
-        settings = {"source": str(source), "model": model, "max_length": max_length}
-        stand_ins = [self.corpora.get(source, "").format(count=len(train)), STANDS_IN.get(model)]
+        settings = {"source": str(source), "model": str(model), "max_length": max_length}
+        corpus = self.corpora.get(sets["train"].name.removesuffix(" train"), "")
+        another = f"the encoder in {Path(model).name} in place of bert-base-uncased"
+        stand_ins = [corpus.format(count=len(train)), STANDS_IN.get(model, another)]
         recipe = Recipe(
             self,
             lambda seed: load_classifier(classes, model, seed=seed),
@@ -254,7 +258,7 @@ class VisionFigure(NetworkFigure):
         ----------
         seeds : int or sequence of int
             How many, or which.
-        source : {"huggingface", "packages", "bundled"} or path
+        source : {"huggingface", "bundled"} or path
             As in `attnbias.nets.data.images.load_mnist` and `load_cifar10`.
         size : {"usual", "small"}
             The ViT: a common one for images of that side, or one for a CPU.
@@ -345,8 +349,7 @@ fig1 = LanguageFigure(
     load_nli,
     (392_702, 9_832),
     {
-        "packages": "SNLI ({count:,} training pairs, captions only) in place of MultiNLI",
-        "bundled": "{count:,} pairs of SNLI in place of MultiNLI",
+        "SNLI": "{count:,} pairs of SNLI in place of MultiNLI",
     },
 )
 fig4 = LanguageFigure(
@@ -357,11 +360,9 @@ fig4 = LanguageFigure(
     load_toxic,
     (1_804_874, 97_320),
     {
-        "huggingface": "google/civil_comments ({count:,} for training, in splits of its own) in "
+        "CivilComments": "google/civil_comments ({count:,} for training, in splits of its own) in "
         "place of WILDS' CivilComments",
-        "packages": "Wikipedia comments and tweets ({count:,} for training) in place of "
-        "CivilComments",
-        "bundled": "{count:,} Wikipedia comments and tweets in place of CivilComments",
+        "Jigsaw and Davidson": "{count:,} Wikipedia comments and tweets in place of CivilComments",
     },
 )
 fig6 = VisionFigure(

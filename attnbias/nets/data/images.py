@@ -87,10 +87,10 @@ def load_mnist(split="train", source="huggingface") -> ImageSet:
     ----------
     split : {"train", "test"}
         60,000 and 10,000 images; 1,000 and 500 when bundled.
-    source : {"huggingface", "packages", "bundled"} or path
+    source : {"huggingface", "bundled"} or path
         "huggingface" asks the hub through the package datasets, "bundled" is a sample that comes
-        with attnbias, a path names a folder with the four IDX files of MNIST, and "packages" is
-        the folder that `scripts/fetch_packages.py` has made.
+        with attnbias, and a path names a folder with the four IDX files of MNIST, or one that has
+        them in a folder mnist.
 
     Returns
     -------
@@ -125,9 +125,9 @@ def load_cifar10(split="train", source="huggingface") -> ImageSet:
     ----------
     split : {"train", "test"}
         50,000 and 10,000 images; 400 and 200 when bundled.
-    source : {"huggingface", "packages", "bundled"} or path
-        As in `load_mnist`; a folder holds the binary version of CIFAR-10, data_batch_1.bin to
-        data_batch_5.bin and test_batch.bin.
+    source : {"huggingface", "bundled"} or path
+        As in `load_mnist`; a folder, or its folder cifar10, holds the binary version of CIFAR-10,
+        data_batch_1.bin to data_batch_5.bin and test_batch.bin.
 
     Returns
     -------

@@ -82,10 +82,10 @@ def load_nli(split="train", source="huggingface") -> TextSet:
     ----------
     split : {"train", "validation", "test"}
         See Notes for what each source has under these names.
-    source : {"huggingface", "packages", "bundled"} or path
+    source : {"huggingface", "bundled"} or path
         "huggingface" is MultiNLI, the paper's, through the package datasets; "bundled" is a
         sample of SNLI that comes with attnbias; a path names a folder with snli_1.0_train.jsonl
-        and snli_1.0_test.jsonl; "packages" is the one that `scripts/fetch_packages.py` has made.
+        and snli_1.0_test.jsonl, or one that has them in a folder snli.
 
     Returns
     -------
@@ -105,10 +105,10 @@ def load_nli(split="train", source="huggingface") -> TextSet:
     -----
     MultiNLI has no public test labels: "validation" is its matched and "test" its mismatched
     development set, of genres that training never saw, so a test accuracy is one out of domain.
-    SNLI (CC BY-SA 4.0) is one genre, captions. Of a folder's training pairs (99,890 labelled
-    ones in "packages") a tenth of the premises, chosen by a hash, are "validation" so that no
-    premise is on both sides; "test" is the official one (it shares a single premise, a general
-    one, with training). Pairs without a gold label are left out.
+    SNLI (CC BY-SA 4.0) is one genre, captions. Of a folder's training pairs a tenth of the
+    premises, chosen by a hash, are "validation" so that no premise is on both sides; "test" is the
+    official one (it shares a single premise, a general one, with training). Pairs without a gold
+    label are left out.
 
     Examples
     --------
@@ -127,11 +127,11 @@ def load_toxic(split="train", source="huggingface") -> TextSet:
     split : {"train", "validation", "test"}
         The official ones from the hub and of WILDS; 80, 10 and 10 percent, by a hash of the text,
         otherwise.
-    source : {"huggingface", "packages", "bundled"} or path
+    source : {"huggingface", "bundled"} or path
         "huggingface" is google/civil_comments, which stands in for the paper's corpus;
-        "packages" is Jigsaw's Wikipedia comments with Davidson's tweets, "bundled" a sample of
-        them; a path names a folder with WILDS' all_data_with_identities.csv, the paper's corpus, or
-        with a file clean_data.csv, of columns is_offensive (0 or 1) and text.
+        "bundled" is a sample of Jigsaw's Wikipedia comments and Davidson's tweets; a path names a
+        folder with WILDS' all_data_with_identities.csv, the paper's corpus, or with a file
+        clean_data.csv, of columns is_offensive (0 or 1) and text, itself or in a folder toxic.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def load_toxic(split="train", source="huggingface") -> TextSet:
     as it is. The hub's has 1.8 million comments and splits of its own, so an epoch there is several
     times as long: a substitute. In both a comment is toxic from a share of 0.5 of its raters.
 
-    In the corpus of "packages" about 83% of the tweets are toxic and they are over half of all
+    In Jigsaw's and Davidson's about 83% of the tweets are toxic and they are over half of all
     toxic texts, with no column that says which rows are tweets. A model can go far by learning
     "is a tweet": an accuracy on it is not one of telling toxicity. It has no labels of identity
     groups. Empty rows and repeated texts are dropped before the split, so no text is in two parts.

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -175,7 +174,7 @@ print([name for name in ("torch", "numpy", "pandas", "numba") if name in sys.mod
         ("", 2),
         ("dance", 2),
         ("list --unknown", 2),
-        *((f"{name} --help", 0) for name in ("diagnose", "list", "figure", "sweep", "completion")),
+        *((f"{name} --help", 0) for name in ("diagnose", "list", "figure", "sweep")),
     ],
 )
 def test_help_version_and_usage_answer_without_torch(words, status):
@@ -249,36 +248,6 @@ class TestFigure:
         status, _, err = run(capsys, "figure", "fig10", "--results", BOOK, "--out", "taken.svg")
         assert status == 2 and "FileAccessError" in err and "taken.svg" in err
         assert os.listdir(tmp_path) == ["taken.svg"]
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
-def test_bash_completes(capsys, tmp_path):
-    script = tmp_path / "attnbias"
-    script.write_text(run(capsys, "completion", "bash")[1], encoding="utf-8")
-    for line, expected in (
-        ("attnbias fi", {"figure"}),
-        ("attnbias run fig1", {"fig1", "fig10"}),
-        ("attnbias diagnose --j", {"--json"}),
-    ):
-        words = line.split()
-        lines = [
-            f"source {script}",
-            f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}",
-            "$(complete -p attnbias | sed 's/.*-F \\([^ ]*\\).*/\\1/')"
-            f" attnbias {words[-1]} {words[-2]}",
-            'echo "${COMPREPLY[@]}"',
-        ]
-        found = subprocess.run(["bash", "-c", "\n".join(lines)], capture_output=True, text=True)
-        assert set(found.stdout.split()) == expected
-    status, _, err = run(capsys, "completion", "elvish")
-    assert status == 2 and "bash" in err
-
-
-def test_fish_is_told_of_every_command(capsys):
-    status, script, _ = run(capsys, "completion", "fish")
-    assert status == 0 and "complete -c attnbias" in script
-    told = next(line for line in script.splitlines() if "_commands diagnose" in line)
-    assert {each.name for each in COMMANDS} < set(told.split())
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)

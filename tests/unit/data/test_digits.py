@@ -1,7 +1,6 @@
 """Binary MNIST: the bundled file, the other sources, and the sequences made from them."""
 
 import gzip
-import io
 import sys
 
 import numpy as np
@@ -11,7 +10,6 @@ from stored_sets import drawn, hub, idx, write_folder
 
 from attnbias.data import _mnist
 from attnbias.data._mnist import FILES, parse_idx
-from attnbias.data._source import bundled, packages_folder
 from attnbias.data.digits import load_binary_mnist
 from attnbias.errors import (
     ChecksumError,
@@ -22,7 +20,6 @@ from attnbias.errors import (
     TiedTokensError,
 )
 from attnbias.geometry.tokens import optimal_tokens, token_scores
-from scripts.make_samples import zeros_and_ones
 
 
 @pytest.fixture
@@ -47,29 +44,6 @@ def test_bundled_digits_are_balanced_and_distinct():
     zeros, ones = every[labels == 0], every[labels == 1]
     assert zeros.mean() > 1.8 * ones.mean()
     assert zeros[:, 13:15, 13:15].mean() < 0.2 * ones[:, 13:15, 13:15].mean()
-
-
-def test_subset_is_deterministic_and_keeps_pixels(tmp_path, files):
-    splits = _mnist.read_digits(write_folder(tmp_path / "digits", files), verify=False)
-    blob = zeros_and_ones(splits, per_class=8)
-    assert blob == zeros_and_ones(splits, per_class=8)
-    with np.load(io.BytesIO(blob), allow_pickle=False) as stored:
-        assert np.bincount(2 * stored["split"] + stored["labels"]).tolist() == [8, 8, 8, 8]
-        for number, (count, seed) in enumerate(((60, 1), (30, 2))):
-            images, labels = drawn(count, seed)
-            chosen = stored["split"] == number
-            assert (stored["images"][chosen] == images[stored["index"][chosen]]).all()
-            assert (stored["labels"][chosen] == labels[stored["index"][chosen]]).all()
-    with pytest.raises(SystemExit, match="only 10 rows in a class"):
-        zeros_and_ones(splits, per_class=11)
-
-
-@pytest.mark.skipif(not packages_folder("mnist").is_dir(), reason="MNIST was not fetched")
-def test_bundled_file_against_the_full_set():
-    full = _mnist.read_digits("packages")
-    counts = {name: np.bincount(digits.labels).tolist() for name, digits in full.items()}
-    assert counts == {"train": [5923, 6742], "test": [980, 1135]}
-    assert zeros_and_ones(full) == bundled(_mnist.SAMPLE)
 
 
 @pytest.mark.parametrize(("n", "T", "patch"), [(20, 6, 28), (7, 2, 14), (1, 3, 7), (400, 3, 4)])
@@ -206,13 +180,12 @@ def test_local_copies_read_alike(tmp_path, files, kind):
     assert data.meta["digit_optimal_fraction"] == 1
 
 
-def test_copies_that_are_not_mnist_are_refused(tmp_path, files, monkeypatch):
+def test_copies_that_are_not_mnist_are_refused(tmp_path, files):
     folder = write_folder(tmp_path / "mnist", files)
-    monkeypatch.setenv("ATTNBIAS_CACHE", str(tmp_path))
-    for source in (folder, "packages"):
+    for source in (folder, tmp_path):
         with pytest.raises(ChecksumError, match="20 digits|40 digits"):
             load_binary_mnist(source=source)
-    assert load_binary_mnist(8, source="packages", verify=False).n == 8
+    assert load_binary_mnist(8, source=tmp_path, verify=False).n == 8
 
 
 def test_content_checksum_sees_pixels_and_labels_but_not_order():

@@ -11,9 +11,8 @@ from refusals import refuses
 from attnbias.data import _source
 from attnbias.errors import ChecksumError, DtypeError, LabelError, MissingFileError, ShapeError
 from attnbias.nets.data import images, text
-from attnbias.nets.data.images import COUNTS, ImageSet, load_cifar10, load_mnist
+from attnbias.nets.data.images import ImageSet, load_cifar10, load_mnist
 from attnbias.nets.data.text import NLI, TOXIC, TextSet, load_nli, load_toxic
-from scripts.fetch_packages import PACKAGES
 
 IMAGES = {"MNIST": load_mnist, "CIFAR-10": load_cifar10}
 TEXTS = {"snli": load_nli, "toxic": load_toxic}
@@ -71,8 +70,7 @@ def test_each_sample_has_its_note_and_its_checksum(filename, tmp_path, monkeypat
     blob, note = _source.bundled(filename), _source.FOLDER / f"{filename.split('.')[0]}.md"
     words = note.read_text()
     assert _source.BUNDLED_SHA256[filename] in words and f"{len(blob):,} bytes" in words
-    assert "Licence" in words and "scripts.make_samples" in words
-    assert any(entry.sha256 in words for entry in PACKAGES.values())
+    assert "Licence" in words
     monkeypatch.setattr(_source, "FOLDER", tmp_path)
     with pytest.raises(MissingFileError, match="(?i)install attnbias again"):
         _source.bundled(filename)
@@ -93,59 +91,6 @@ def test_the_vocabulary_is_berts_and_the_hash_is_fixed():
     assert len(words) == len(set(words)) == 30522
     assert [words[i] for i in (0, 100, 101)] == ["[PAD]", "[UNK]", "[CLS]"]
     assert [text._tenth(word) for word in ("", "a", "attention", "é")] == [2, 0, 5, 1]
-
-
-def require_fetched(folder: str) -> None:
-    if not _source.packages_folder(folder).is_dir():
-        pytest.skip(f"{folder} was not fetched")
-
-
-@pytest.mark.parametrize(
-    ("name", "mean", "deviation"),
-    [("MNIST", [0.1307], 0.3081), ("CIFAR-10", [0.4914, 0.4822, 0.4465], None)],
-)
-def test_full_sets_of_images(name, mean, deviation):
-    *_, folder, _, sample_file = images.PLACES[name]
-    require_fetched(folder)
-    for split in images.SPLITS:
-        full = IMAGES[name](split, "packages")
-        assert tuple(np.bincount(full.labels)) == COUNTS[name, split]
-        sample = IMAGES[name](split, "bundled")
-        index = _source.bundled_arrays(sample_file)[f"{split}_index"]
-        assert (full.images[index] == sample.images).all()
-        assert (full.labels[index] == sample.labels).all()
-        if split == "train":
-            # Four digits are recorded.
-            assert np.abs(full.images.mean((0, 1, 2)) / 255 - mean).max() < 5e-5
-            if deviation:
-                assert abs(full.images.std() / 255 - deviation) < 5e-5
-
-
-@pytest.mark.parametrize(
-    ("name", "counts"),
-    [
-        ("snli", {"train": 90100, "validation": 9790, "test": 9824}),
-        ("toxic", {"train": 147161, "validation": 18501, "test": 18532}),
-    ],
-)
-def test_full_sets_of_texts(name, counts, monkeypatch):
-    require_fetched(name)
-    for reader in ("_snli_rows", "_toxic_rows"):  # once for all splits
-        monkeypatch.setattr(text, reader, functools.cache(getattr(text, reader)))
-    sets = {split: TEXTS[name](split, "packages") for split in text.SPLITS}
-    assert {split: len(texts) for split, texts in sets.items()} == counts
-    for split, texts in sets.items():
-        labels = dict(zip(keys(texts), texts.labels.tolist(), strict=False))
-        sample = TEXTS[name](split, "bundled")
-        assert set(keys(sample)) <= set(labels)
-        if name == "toxic":
-            assert [labels[key] for key in keys(sample)] == sample.labels.tolist()
-            assert abs(texts.labels.mean() - 0.2) < 0.005
-    first = {split: set(texts.first) for split, texts in sets.items()}
-    assert not first["train"] & first["validation"]
-    shared = len(first["test"] & (first["train"] | first["validation"]))
-    assert shared == (name == "snli")  # one premise, as the docstring says
-    assert name == "snli" or sum(map(len, first.values())) == sum(counts.values())  # none twice
 
 
 def test_malformed_images():

@@ -27,8 +27,7 @@ SCANTY = {"train": (20, 20, 20) + (0,) * 7, "test": (10, 10, 10) + (0,) * 7}  # 
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """The folder of what "packages" reads; its sets of images are small."""
-    monkeypatch.setenv("ATTNBIAS_CACHE", str(tmp_path))
+    """A folder of folders of data sets; its sets of images are small."""
     for name, counts in {"MNIST": SCANTY, "CIFAR-10": CIFAR_COUNTS}.items():
         for split in counts:
             monkeypatch.setitem(COUNTS, (name, split), counts[split])
@@ -100,7 +99,7 @@ def test_images_are_those_of_the_folders(mnist, cifar10):
 
 
 def test_nli_is_split_by_premise(snli, tmp_path):
-    sets = {split: load_nli(split, "packages") for split in SPLITS}
+    sets = {split: load_nli(split, snli) for split in SPLITS}
     assert sum(len(sets[split]) for split in ("train", "validation")) == 1200
     assert not set(sets["train"].first) & set(sets["validation"].first)
     assert 60 <= len(sets["validation"]) <= 180  # a tenth of 200 premises, 20 +- 10
@@ -120,7 +119,7 @@ def test_nli_is_split_by_premise(snli, tmp_path):
 
 
 def test_toxic_drops_empty_rows_and_repeats_before_it_splits(toxic):
-    sets = {split: load_toxic(split, "packages") for split in SPLITS}
+    sets = {split: load_toxic(split, toxic.parent) for split in SPLITS}
     assert sum(map(len, sets.values())) == 1000
     everything = [text for texts in sets.values() for text in texts.first]
     assert len(set(everything)) == 1000
@@ -159,16 +158,16 @@ def test_wilds_comments_are_in_its_own_splits(tmp_path):
 @pytest.mark.parametrize("name", LOADERS)
 def test_sources_agree_and_what_is_missing_is_named(name, request):
     path, load = request.getfixturevalue(name), LOADERS[name]
-    given, found = (vars(load("test", source)) for source in (path, "packages"))
-    assert (given.pop("source"), found.pop("source")) == (str(path), "packages")
+    given, found = (vars(load("test", source)) for source in (path, path.parent))
+    assert (given.pop("source"), found.pop("source")) == (str(path), str(path.parent))
     assert all(np.array_equal(given[field], found[field]) for field in given)
     shutil.rmtree(path)
     path.mkdir()
     with pytest.raises(MissingFileError, match="t10k|test_batch|clean_data.csv|snli_1.0_test"):
         load("test", path)
     path.rmdir()
-    with pytest.raises(MissingFileError, match=f"scripts.fetch_packages {name}"):
-        load("test", "packages")
+    with pytest.raises(MissingFileError, match="nothing at that path"):
+        load("test", path)
 
 
 @pytest.mark.parametrize("name", LOADERS)

@@ -11,7 +11,6 @@ import pytest
 import torch
 from refusals import refuses
 
-from attnbias.data._source import packages_folder
 from attnbias.errors import (
     DtypeError,
     FileFormatError,
@@ -93,13 +92,10 @@ def test_dropout_is_set_throughout(folder, dropout):
     assert torch.equal(*out) == (dropout == 0)
 
 
-def test_folders_give_back_what_was_saved(saved, tmp_path, monkeypatch):
-    """Also the one that the script makes for "packages"."""
-    monkeypatch.setenv("ATTNBIAS_CACHE", str(tmp_path))
-    with pytest.raises(MissingFileError, match="scripts.fetch_packages minilm"):
-        load_encoder("packages")
+def test_folders_give_back_what_was_saved(saved, tmp_path):
+    """Also one that holds a folder minilm."""
     shutil.copytree(saved, tmp_path / "minilm")
-    for source in (saved, str(saved), "packages"):
+    for source in (saved, str(saved), tmp_path):
         assert same_weights(load_encoder(source), load_encoder("tiny", seed=5))
         assert words(load_tokenizer(source))["input_ids"].equal(words()["input_ids"])
 
@@ -112,13 +108,27 @@ def test_the_vocabulary_is_that_of_bert_base_uncased():
     assert tokenizer("Hello world!")["input_ids"] == [101, 7592, 2088, 999, 102]
 
 
-@pytest.mark.skipif(not packages_folder("minilm").is_dir(), reason="MiniLM was not fetched")
-def test_the_real_package():
-    encoder, tokenizer = load_encoder("packages"), load_tokenizer("packages")
-    assert sum(weight.numel() for weight in encoder.parameters()) == 22_713_216
-    hard = [*SENTENCES, "naïve CAFÉ \t 北京 déjà-vu ...", "", "x" * 300]
-    theirs, ours = (each(hard, hard[::-1]) for each in (tokenizer, load_tokenizer("tiny")))
-    assert theirs["input_ids"] == ours["input_ids"]
+@pytest.mark.parametrize(
+    ("said", "pooling"),
+    [
+        (None, "first"),
+        ({"pooling_mode_mean_tokens": False}, "first"),
+        ({"pooling_mode_mean_tokens": True}, "mean"),
+        ({}, "refused"),
+        ([], "refused"),
+    ],
+)
+def test_a_folder_says_how_its_sentences_are_read(said, pooling, saved, tmp_path):
+    """As a folder of sentence-transformers does."""
+    folder = shutil.copytree(saved, tmp_path / "mine")
+    if said is not None:
+        (folder / "1_Pooling").mkdir()
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(said))
+    if pooling == "refused":
+        with pytest.raises(FileFormatError, match="sentence-transformers"):
+            load_classifier(2, folder)
+    else:
+        assert load_classifier(2, folder).pooling == pooling
 
 
 def test_a_hub_out_of_reach_is_named(monkeypatch):
