@@ -11,6 +11,7 @@ so that every inequality of the theory can be evaluated without W itself, in any
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 import torch
@@ -26,14 +27,16 @@ from ..geometry.constants import Constants, token_constants
 from ..geometry.svm import SVMSolution, resolve_svm, solve_w_svm
 from ..geometry.tokens import gap_rows, token_scores
 from ..losses import EXPONENTIAL
-from .hypotheses import EPS, SMALLEST_SOFTMAX, Hypotheses
+from .rounding import EPS, SMALLEST_SOFTMAX
 from .trace_validation import require_same_data, require_same_shapes, require_trace
 
 _LARGEST = 4000  # rows N' whose Gram matrix a check will form: 128 MB
 _BLOCK = 2**22  # entries of one block of score differences
+# Powers of L - L* and of |grad L| in a rule's step size.
+_KINDS = {(0.0, 0.0): "GD", (0.0, -1.0): "NGD", (1.0, -2.0): "Polyak"}
 
 
-class TraceView(Hypotheses):
+class TraceView:
     """One trace beside its data and their W-SVM, with everything numpy arrays.
 
     Parameters
@@ -109,6 +112,26 @@ class TraceView(Hypotheses):
     def joint(self) -> bool:
         """Whether the decoder was trained too."""
         return self.trace.scores is not None
+
+    # the rule
+
+    @property
+    def rule(self) -> dict:
+        """The fields of the rule that `train` kept."""
+        return self.trace.meta["rule_parameters"]
+
+    @property
+    def step_size(self) -> float:
+        """The step size eta of GD and NGD."""
+        return math.exp(self.rule["log_scale"])
+
+    @property
+    def kind(self) -> str:
+        """'GD', 'NGD' or 'Polyak'; the powers of any other rule."""
+        powers = self.rule["gap_power"], self.rule["norm_power"]
+        if None in powers:  # a rule of the reader's own
+            return self.rule["name"]
+        return _KINDS.get(powers, "a rule of powers {:g} and {:g}".format(*powers))
 
     # the decoder's side
 

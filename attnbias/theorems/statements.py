@@ -13,7 +13,8 @@ from ..checks import Check, CheckTable
 from ..data import Dataset
 from ..dynamics.trace import Trace
 from ..geometry.svm import SVMSolution
-from .hypotheses import MEASURED
+from .hypotheses import Hypothesis, fails
+from .rounding import MEASURED
 from .run import TraceView
 
 Checks = Iterator[Check]  # what the measuring part of a check yields
@@ -143,7 +144,7 @@ class RunCheck(Protocol):
 
 
 def run_check(
-    *statements: Statement, given: Iterable[str | Callable[[Any], str]], view=TraceView
+    *statements: Statement, given: Iterable[Hypothesis], view: type[TraceView] = TraceView
 ) -> Callable[[Callable[[Any], Iterable[Check]]], RunCheck]:
     """Make a check of data and trace from what it measures of a `TraceView`.
 
@@ -152,7 +153,7 @@ def run_check(
     *statements : Statement
         Those that are measured, in order.
     given : tuple
-        The hypotheses, in the order in which `Hypotheses.fails` asks for them.
+        The hypotheses, in the order in which `fails` asks for them.
     view : type
         What is measured: a TraceView, or a kind of it.
     """
@@ -160,7 +161,7 @@ def run_check(
     def complete(measure: Callable[[Any], Iterable[Check]]) -> RunCheck:
         def check(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
             run = view(data, trace, svm)
-            return table(run.fails(*given), statements, measure, run)
+            return table(fails(run, *given), statements, measure, run)
 
         return named_like(measure, check)
 

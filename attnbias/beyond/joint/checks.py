@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...checks import CheckTable
-from ...theorems.hypotheses import MEASURED
+from ...theorems.hypotheses import fails, needs_exponential, needs_joint, needs_zero_start
+from ...theorems.rounding import MEASURED
 from ...theorems.run import TraceView
 from ...theorems.statements import Statement, made_by, refused
 
@@ -146,4 +147,4 @@ def _fault(run: TraceView) -> str:
     meta = run.data.meta
     even = made_by(run.data, "make_orthogonal_two_norms", "opt_norm", "other_norm")
     fits = even and meta["opt_norm"] > meta["other_norm"]
-    return run.fails("joint", "exponential", "zero_start") if fits else NOT_EVEN
+    return fails(run, needs_joint, needs_exponential, needs_zero_start) if fits else NOT_EVEN

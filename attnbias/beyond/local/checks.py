@@ -8,7 +8,8 @@ import numpy as np
 
 from ..._validate import as_numbers, require_number
 from ...checks import CheckTable
-from ...theorems.hypotheses import MEASURED
+from ...theorems.hypotheses import fails, needs_fixed_decoder, needs_start
+from ...theorems.rounding import MEASURED
 from ...theorems.run import TraceView
 from ...theorems.statements import Statement, made_by, refused
 
@@ -167,7 +168,7 @@ def check_score_trap(data, trace, *, svm=None) -> CheckTable:
     score = data.meta.get("score", 0)
     made = made_by(data, "make_score_trap", "score")
     other = "" if made else "for make_score_trap(s) with s > 0"
-    reason = other or run.fails("fixed_decoder", "start")
+    reason = other or fails(run, needs_fixed_decoder, needs_start)
     if reason:
         return refused((OPTIMAL, MIDDLE), reason)
     log_r, log_rc = run.gaps.T

@@ -11,6 +11,15 @@ import torch
 from ...checks import Check, CheckTable
 from ...errors import RangeError
 from ...losses import Loss, as_loss
+from ...theorems.hypotheses import (
+    fails,
+    needs_alignment,
+    needs_assumption2,
+    needs_fixed_decoder,
+    needs_plain_steps,
+    needs_softmax,
+    needs_start,
+)
 from ...theorems.run import TraceView
 from ...theorems.sharper.rate import rate_check
 from ...theorems.statements import Statement, table
@@ -70,8 +79,10 @@ def check_any_loss(data, trace, loss, *, svm=None) -> CheckTable:
         constants, flat = slope_constants(data, loss, svm=run.svm), ""
     except RangeError as error:
         constants, flat = None, f"the slope of {loss.name} vanishes: {error}"
-    reason = run.needs_fixed_decoder() or same_loss(trace, loss) or flat
-    reason = reason or run.fails("assumption2", "plain_steps", "start", "alignment", "softmax")
+    reason = needs_fixed_decoder(run) or same_loss(trace, loss) or flat
+    reason = reason or fails(
+        run, needs_assumption2, needs_plain_steps, needs_start, needs_alignment, needs_softmax
+    )
     return table(reason, (SPREAD, RATE), _rows, run, loss, constants)
 
 

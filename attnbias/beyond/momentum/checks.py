@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from ...theorems.hypotheses import FLOOR, MEASURED
+from ...theorems.hypotheses import needs_alignment, needs_assumption2, needs_start, needs_zero_start
+from ...theorems.rounding import FLOOR, MEASURED
 from ...theorems.run import TraceView
 from ...theorems.sharper.fast_rate import degenerate_fault
 from ...theorems.statements import Checks, Statement, run_check
@@ -43,8 +44,8 @@ def path_scale(run: TraceView) -> np.ndarray:
 
 
 def accelerated(run: TraceView) -> bool:
-    """Whether the run is of `train_accelerated`."""
-    return run.rule["name"].startswith("DualAcceleration")
+    """Whether the run is of `train_accelerated`: no heavy ball has momentum 1."""
+    return run.rule["momentum"] == 1
 
 
 def _unfit(run: TraceView) -> str:
@@ -57,7 +58,7 @@ def _unfit(run: TraceView) -> str:
     return "" if status == "completed" else f"the run did not complete: {status}"
 
 
-@run_check(BELOW, ABOVE, given=(_unfit, "assumption2", "start"))
+@run_check(BELOW, ABOVE, given=(_unfit, needs_assumption2, needs_start))
 def check_momentum_path(run: TraceView) -> Checks:
     """However it is momentum-averaged, W grows along W_mm at least in proportion to s_t.
 
@@ -101,7 +102,7 @@ def _one_row(run: TraceView) -> str:
     return "" if run.N == 1 else f"for one constraint, not {run.N}"
 
 
-@run_check(PATH, COSINE, given=(_one_row, _unfit, "start", "alignment"))
+@run_check(PATH, COSINE, given=(_one_row, _unfit, needs_start, needs_alignment))
 def check_single_row(run: TraceView) -> Checks:
     """With one constraint every direction is z / |z|, and the run has a closed form.
 
@@ -157,7 +158,14 @@ def _heavy_ball(run: TraceView) -> str:
 @run_check(
     ACROSS_BELOW,
     ACROSS_ABOVE,
-    given=(_heavy_ball, _unfit, degenerate_fault, "assumption2", "zero_start", "alignment"),
+    given=(
+        _heavy_ball,
+        _unfit,
+        degenerate_fault,
+        needs_assumption2,
+        needs_zero_start,
+        needs_alignment,
+    ),
 )
 def check_momentum_triple(run: TraceView) -> Checks:
     """The degenerate triple with a heavy ball: the offset still grows like log t.

@@ -11,6 +11,14 @@ from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...geometry.constants import row_bound
 from ...losses import Loss, as_loss
+from ...theorems.hypotheses import (
+    fails,
+    needs_alignment,
+    needs_assumption2,
+    needs_fixed_decoder,
+    needs_plain_steps,
+    needs_start,
+)
 from ...theorems.run import TraceView
 from ...theorems.sharper.rate import NEVER_TURNS, after, first_turned
 from ...theorems.statements import Statement, table
@@ -74,8 +82,8 @@ def check_rows(data: Dataset, trace, loss="exponential", *, svm=None) -> CheckTa
     True
     """
     loss, run = as_loss(loss), TraceView(data, trace, svm, cross=True)
-    reason = run.needs_fixed_decoder() or same_loss(trace, loss)
-    reason = reason or run.fails("assumption2", "plain_steps", "start")
+    reason = needs_fixed_decoder(run) or same_loss(trace, loss)
+    reason = reason or fails(run, needs_assumption2, needs_plain_steps, needs_start)
     return table(reason, (RISE, RATE), _rows, run, loss)
 
 
@@ -95,7 +103,7 @@ def _rise(run: TraceView) -> Check:
 def _rate(run: TraceView, loss: Loss) -> Check:
     turn = first_turned(run)
     keep = after(run, turn)
-    reason = run.fails("alignment") or ("" if keep.any() else NEVER_TURNS)
+    reason = fails(run, needs_alignment) or ("" if keep.any() else NEVER_TURNS)
     if reason:
         return RATE.refused(reason)
     (low, high), trace = slope_range(run.data, loss), run.trace

@@ -93,11 +93,25 @@ def check_lemma11(joint: JointView) -> Checks:
     (ii) every opt score is at least 1/2, and does not fall while it is at most 3/4;
     (iii) two losses differ by a factor of at most C = 11.
 
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
+    svm : SVMSolution, optional
+        Of the W-SVM.
+    assume_conditions : bool
+        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
+
     Returns
     -------
     CheckTable
         Opt scores over every iteration, recorded or not; the growth of gaps from the gradient
         at the recorded ones, <z_k, -grad_W L> / |grad_W L|.
+
+    Raises
+    ------
+    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 
-from ..hypotheses import MEASURED
+from ..hypotheses import fails, needs_exponential, needs_joint
+from ..rounding import MEASURED
 from ..statements import Checks, Statement, at_least, refused
 from .run import JointView, joint_check
 
@@ -41,9 +42,23 @@ def check_lemma12(joint: JointView) -> Checks:
     With ubar the unit vector along sum_k y_k x_{k,opt}, y_i <X_i' phi_i, ubar> >= tau =
     0.44 sqrt(a/n) for every sequence and step.
 
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
+    svm : SVMSolution, optional
+        Of the W-SVM.
+    assume_conditions : bool
+        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
+
     Returns
     -------
     CheckTable
+
+    Raises
+    ------
+    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -64,10 +79,7 @@ def check_lemma12(joint: JointView) -> Checks:
     yield joint.along(_SEPARATED, least, joint.sizes.tau, joint.step >= 0)
 
 
-@joint_check(
-    of="Of joint training with the exponential loss; (1) and (2) ask for Eq. 10, NGD(eta, "
-    "decay=(p, 1)), from zero, (3) for nothing."
-)
+@joint_check()
 def check_lemma13(joint: JointView) -> Checks:
     """Lemma 13: gradient against loss, loss between iterates, Hessian against loss.
 
@@ -76,9 +88,24 @@ def check_lemma13(joint: JointView) -> Checks:
     (3) |Hessian L| <= (B^2 + B^6 |u|^2 + B^3 + c B^5 |u|) L at every theta = (u, W), with
     c = 2, or 0.77 for two tokens a sequence.
 
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of joint training with the exponential loss; (1) and (2) ask for Eq. 10, NGD(eta,
+        decay=(p, 1)), from zero, (3) for nothing.
+    svm : SVMSolution, optional
+        Of the W-SVM.
+    assume_conditions : bool
+        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
+
     Returns
     -------
     CheckTable
+
+    Raises
+    ------
+    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -115,7 +142,7 @@ def _slopes(joint: JointView) -> Checks:
 
 
 def _hessian(joint: JointView) -> Checks:
-    reason = joint.fails("joint", "exponential")
+    reason = fails(joint, needs_joint, needs_exponential)
     if not reason and joint.tokens[..., 0].size > _LARGEST:
         reason = f"computed for at most {_LARGEST} tokens"
     statements = (_HESSIAN,) if joint.data.mask[:, 2:].any() else (_HESSIAN, _HESSIAN_TWO)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import math
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -16,27 +15,18 @@ from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution, solve_u_svm
+from ..hypotheses import (
+    fails,
+    needs_exponential,
+    needs_joint,
+    needs_ngd,
+    needs_start,
+    needs_zero_start,
+)
 from ..run import TraceView
 from ..statements import NO_STEP, Statement, named_like, table
 from .conditions import check_condition2
 from .constants import JointConstants, joint_constants, power_sum
-
-_PARAMETERS = """Parameters
-----------
-data : Dataset
-trace : Trace
-    {trace}
-svm : SVMSolution, optional
-    Of the W-SVM.
-assume_conditions : bool
-    Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
-"""
-_RAISES = """Raises
-------
-DtypeError, ShapeError, RangeError, InfeasibleError
-
-"""
 
 
 class JointCheck(Protocol):
@@ -54,7 +44,6 @@ class JointCheck(Protocol):
 
 def joint_check(
     *statements: Statement,
-    of: str = "Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.",
 ) -> Callable[[Callable[[JointView], Iterable[Check]]], JointCheck]:
     """Make a check of Section 4 from what it measures of a `JointView`.
 
@@ -63,9 +52,6 @@ def joint_check(
     *statements : Statement
         Those that are measured under the hypotheses of Section 4. Without any, `measure` asks
         for its own.
-    of : str
-        What the docstring says of the trace; the sections that all these checks share are put
-        into it, "Parameters" before "Returns" and "Raises" before "Notes".
     """
 
     def complete(measure: Callable[[JointView], Iterable[Check]]) -> JointCheck:
@@ -79,11 +65,7 @@ def joint_check(
             run = JointView(data, trace, svm, assume=assume_conditions)
             return run.table(statements, measure) if statements else CheckTable(measure(run))
 
-        text, returns = inspect.cleandoc(measure.__doc__ or ""), "Returns\n-------"
-        text = text.replace(returns, _PARAMETERS.format(trace=of) + returns)
-        check = named_like(measure, check)
-        check.__doc__ = text.replace("Notes\n-----", _RAISES + "Notes\n-----")
-        return check
+        return named_like(measure, check)
 
     return complete
 
@@ -167,7 +149,7 @@ class JointView(TraceView):
 
     def refuse_rule(self) -> str:
         """'' or why this is no joint run by Eq. 10 with the exponential loss."""
-        reason = self.fails("joint", "exponential", "NGD")
+        reason = fails(self, needs_joint, needs_exponential, needs_ngd)
         if reason:
             return reason
         if self.rule["normalise"] != "separate":
@@ -178,20 +160,20 @@ class JointView(TraceView):
 
     def refuse_start(self) -> str:
         """'' or why Lemma 10's hypotheses fail: Eq. 10 from zero."""
-        return self.refuse_rule() or self.needs_zero_start()
+        return self.refuse_rule() or needs_zero_start(self)
 
     def refuse_conditions(self) -> str:
         """'' or the first hypothesis of Section 4 that fails: Eq. 10, T = 2, Condition 2."""
         reason = self.refuse_rule()
         if reason or self.assume:
-            return reason or self.needs_start()
+            return reason or needs_start(self)
         if self.data.mask[:, 2:].any():
             return "proved for T = 2 tokens a sequence"
-        return self.needs_start() or self._refuse_condition2()
+        return needs_start(self) or self._refuse_condition2()
 
     def _refuse_condition2(self) -> str:
         items = check_condition2(self.data, self.step_size, decay=self.decay)[1:]
-        failed = ["i) the start is not zero"] if self.needs_zero_start() else []
+        failed = ["i) the start is not zero"] if needs_zero_start(self) else []
         failed += [
             f"{item.statement} is {item.value:.4g}, not {item.sense} {item.bound:.4g}"
             for item in items

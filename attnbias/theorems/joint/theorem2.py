@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..hypotheses import MEASURED
+from ..rounding import MEASURED
 from ..statements import Checks, Statement, at_least, refused, table
 from .run import JointView, joint_check
 
@@ -28,9 +28,7 @@ _CONVERSE_LINE = Statement(
 )
 
 
-@joint_check(
-    of="Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero; p = 2/3 in the paper."
-)
+@joint_check()
 def check_theorem2(joint: JointView) -> Checks:
     """Theorem 2 (restated as Theorem 8): the joint loss falls as exp(-Theta(t^(1-p))).
 
@@ -38,11 +36,25 @@ def check_theorem2(joint: JointView) -> Checks:
 
         0.4 sqrt(a/n) U_t <= log(1 / L(theta_t)) <= B U_t.
 
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero; p = 2/3 in the paper.
+    svm : SVMSolution, optional
+        Of the W-SVM.
+    assume_conditions : bool
+        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
+
     Returns
     -------
     CheckTable
         Both sides; for p = 2/3 the closed forms as well, 1.2 eta sqrt(a/n) ((t+1)^(1/3) - 1)
         and 3 eta B t^(1/3). The converse asks for the start and the rule alone.
+
+    Raises
+    ------
+    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -66,15 +78,29 @@ def check_theorem2(joint: JointView) -> Checks:
         )
 
 
-@joint_check(of="Of joint training by NGD(eta, decay=(0, 1)), from zero.")
+@joint_check()
 def check_loss_without_decay(joint: JointView) -> Checks:
     """The loss without Eq. 10's factor on u: exp(-Theta(t)), not exp(-Theta(t^(1/3))).
 
     With p = 0 and q = 1 at every step 0.4 eta sqrt(a/n) t <= log(1 / L(theta_t)) <= eta B t.
 
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of joint training by NGD(eta, decay=(0, 1)), from zero.
+    svm : SVMSolution, optional
+        Of the W-SVM.
+    assume_conditions : bool
+        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
+
     Returns
     -------
     CheckTable
+
+    Raises
+    ------
+    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...geometry.constants import lambert
-from ..hypotheses import MEASURED, NO_OFFSET
+from ..rounding import MEASURED, NO_OFFSET
 from ..statements import Checks, Statement, at_least
 from .constants import GAP_RATIO, LOSS_RATIO
 from .run import JointView, joint_check
@@ -38,12 +38,26 @@ def check_theorem3(joint: JointView) -> Checks:
         1 - cosine(W_t, W_mm) <= (2 B^4 / Xi^2) (2 Lambda / Xi + eta) / (eta log((t + 1) / 2)),
         1 - cosine(W_t, W_mm) <= 1 - Xi / (2 B^2).
 
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
+    svm : SVMSolution, optional
+        Of the W-SVM.
+    assume_conditions : bool
+        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
+
     Returns
     -------
     CheckTable
         Eq. 55, the rate, and the cone around W_mm that W never leaves. The rate's bound is far
         above 2 at every t that a computer reaches, and the check says from which t it would not
         be; the cone is below 1 from the first step of W on.
+
+    Raises
+    ------
+    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----

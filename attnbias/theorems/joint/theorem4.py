@@ -42,10 +42,24 @@ def check_theorem4(joint: JointView) -> Checks:
 
     and it is never negative.
 
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
+    svm : SVMSolution, optional
+        Of the W-SVM.
+    assume_conditions : bool
+        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
+
     Returns
     -------
     CheckTable
         Vacuous, with the t from which it is not, where the bound is nowhere positive.
+
+    Raises
+    ------
+    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -81,9 +95,23 @@ def check_sharper_theorem4(joint: JointView) -> Checks:
     The last term is O(t^-(1-p)) for p > 1/2, O(t^-1/2 log t) for p = 1/2, O(t^-p) for
     0 < p < 1/2, and does not vanish for p = 0.
 
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
+    svm : SVMSolution, optional
+        Of the W-SVM.
+    assume_conditions : bool
+        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
+
     Returns
     -------
     CheckTable
+
+    Raises
+    ------
+    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -115,11 +143,25 @@ def check_decoder_direction(joint: JointView) -> Checks:
 
         1 - cosine(u_t, u_mm) <= 6 ((2 log 11 / tau + eta) / U_t + 9.7 sqrt(n) avg_t).
 
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
+    svm : SVMSolution, optional
+        Of the W-SVM.
+    assume_conditions : bool
+        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
+
     Returns
     -------
     CheckTable
         Not applicable where no recorded step has such a U_t; vacuous where the bound is
         nowhere under 2.
+
+    Raises
+    ------
+    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----

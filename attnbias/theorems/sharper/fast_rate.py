@@ -11,7 +11,16 @@ from ...checks import CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..hypotheses import FLOOR, M1, MEASURED, NO_OFFSET
+from ..hypotheses import (
+    M1,
+    fails,
+    needs_alignment,
+    needs_assumption2,
+    needs_full_steps,
+    needs_ngd,
+    needs_zero_start,
+)
+from ..rounding import FLOOR, MEASURED, NO_OFFSET
 from ..run import TraceView
 from ..statements import Checks, Statement, at_least, refused, run_check, table
 from .lower_bounds import EXACT, norm_outside
@@ -101,7 +110,7 @@ def check_fast_rate(
     """
     growth = require_number("growth", growth, low=0, high=1, open_low=True)
     run = TraceView(data, trace, svm)
-    reason = run.fails(*M1)
+    reason = fails(run, *M1)
     if not reason and not run.svm.strictly_complementary:
         reason = "no strict complementarity: an active constraint has a zero dual variable"
     return table(reason, STATEMENTS, _rows, run, growth)
@@ -257,7 +266,15 @@ TRIPLE = (ACROSS_BELOW, ACROSS_ABOVE, ALONG_BELOW, ALONG_ABOVE, RATE_BELOW, RATE
 
 
 @run_check(
-    *TRIPLE, given=("NGD", degenerate_fault, "assumption2", "zero_start", "alignment", "full_steps")
+    *TRIPLE,
+    given=(
+        needs_ngd,
+        degenerate_fault,
+        needs_assumption2,
+        needs_zero_start,
+        needs_alignment,
+        needs_full_steps,
+    ),
 )
 def check_degenerate_rate(run: TraceView) -> Checks:
     """On the degenerate triple 1 - cosine is (log t)^2 / (2 eta^2 t^2), not 1 / t^2.

@@ -6,7 +6,16 @@ import math
 
 import numpy as np
 
-from ..hypotheses import FLOOR, MEASURED
+from ..hypotheses import (
+    needs_alignment,
+    needs_exponential,
+    needs_full_steps,
+    needs_gd,
+    needs_ngd,
+    needs_plain_steps,
+    needs_start,
+)
+from ..rounding import FLOOR, MEASURED
 from ..run import TraceView
 from ..statements import NO_STEP, Checks, Statement, at_least, run_check
 
@@ -20,7 +29,7 @@ RATE = at_least(
 )
 
 
-@run_check(RATE, given=("plain_steps", "start", "alignment"))
+@run_check(RATE, given=(needs_plain_steps, needs_start, needs_alignment))
 def check_rate_lower_bound(run: TraceView) -> Checks:
     """M3, the lower bound that makes M2's rate the right one.
 
@@ -140,7 +149,7 @@ def separation_fault(run: TraceView) -> str:
     BELOW,
     ABOVE,
     SLOW,
-    given=("GD", separation_fault, "exponential", "start", "alignment"),
+    given=(needs_gd, separation_fault, needs_exponential, needs_start, needs_alignment),
 )
 def check_gd_lower_bound(run: TraceView) -> Checks:
     """Section 3.3: on the separation pair GD's 1 - cosine is at least of order 1 / log^2 t.
@@ -198,7 +207,7 @@ def check_gd_lower_bound(run: TraceView) -> Checks:
     LINEAR,
     NGD_BELOW,
     NGD_ABOVE,
-    given=("NGD", separation_fault, "start", "alignment", "full_steps"),
+    given=(needs_ngd, separation_fault, needs_start, needs_alignment, needs_full_steps),
 )
 def check_ngd_separation(run: TraceView) -> Checks:
     """Appendix A.4: on the separation pair NGD has t^2 (1 - cosine) -> r^2 / (2 eta^2).

@@ -12,7 +12,8 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.constants import Constants
 from ...geometry.svm import SVMSolution
-from ..hypotheses import M1, MEASURED
+from ..hypotheses import M1, fails
+from ..rounding import MEASURED
 from ..run import TraceView
 from ..statements import Checks, Statement, at_least, table
 
@@ -91,7 +92,7 @@ def check_rate(
     True
     """
     run = TraceView(data, trace, svm, phi=phi)
-    return table(run.fails(*M1), (START, GROWTH, OUTWARD, ACROSS, RATE), _rows, run)
+    return table(fails(run, *M1), (START, GROWTH, OUTWARD, ACROSS, RATE), _rows, run)
 
 
 def _rows(run: TraceView) -> Checks:

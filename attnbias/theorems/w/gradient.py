@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from ..hypotheses import EPS, GRADIENT, MEASURED, NGD_RUN
+from ..hypotheses import GRADIENT, NGD_RUN, needs_plain_steps
+from ..rounding import EPS, MEASURED
 from ..run import TraceView
 from ..statements import Checks, Statement, at_least, run_check
 
@@ -134,7 +135,7 @@ def check_lemma4(run: TraceView) -> Checks:
     >>> check_lemma4(data, train(data, NGD(0.5), 100)).all_hold
     True
     """
-    bound, reason = least_cosine(run), run.needs_plain_steps()
+    bound, reason = least_cosine(run), needs_plain_steps(run)
     # at most 1, and both of its factors are right to these shares
     room = run.cosine_rounding()
     yield COSINE.along(run, toward_w_mm(run), bound, rounding=room)

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from ..hypotheses import EPS, GRADIENT, assumption1_fails
+from ..hypotheses import GRADIENT, assumption1_fails, needs_plain_steps, needs_start
+from ..rounding import EPS
 from ..run import TraceView
 from ..statements import Checks, Statement, at_least, run_check
 
@@ -68,7 +69,7 @@ def _nearly_orthogonal(run: TraceView) -> str:
     CHANGE,
     OWN,
     CROSS,
-    given=(*GRADIENT, "plain_steps", "start", _nearly_orthogonal),
+    given=(*GRADIENT, needs_plain_steps, needs_start, _nearly_orthogonal),
 )
 def check_lemma3(run: TraceView) -> Checks:
     """Lemma 3: optimal softmax scores never fall under phi_low, and why.

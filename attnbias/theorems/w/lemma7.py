@@ -13,7 +13,8 @@ from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..hypotheses import EPS, GRADIENT
+from ..hypotheses import GRADIENT, fails, needs_softmax
+from ..rounding import EPS
 from ..run import TraceView
 from ..statements import Checks, Statement, at_least, refused, table
 from . import gap_sets as sets
@@ -101,7 +102,7 @@ def check_lemma7(
     """
     chosen = None if eps is None else _require_eps(eps)
     run = TraceView(data, trace, svm, phi=phi)
-    reason = run.fails(*GRADIENT, "softmax")
+    reason = fails(run, *GRADIENT, needs_softmax)
     if not reason and not (run.W_norm > 0).any():
         reason = "W is zero at every recorded step"
     if reason:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...geometry.tokens import token_scores
-from ..hypotheses import EPS
+from ..hypotheses import needs_exponential, needs_fixed_decoder, needs_plain_steps
+from ..rounding import EPS
 from ..run import TraceView
 from ..statements import Checks, Statement, at_least, run_check
 
@@ -89,7 +90,7 @@ def lock_of(data) -> Lock:
     INSIDE,
     FALLS,
     AHEAD,
-    given=("fixed_decoder", "exponential", "plain_steps", _three),
+    given=(needs_fixed_decoder, needs_exponential, needs_plain_steps, _three),
 )
 def check_lock(run: TraceView) -> Checks:
     """A run that is in the region F < theta of three tokens stays there, on the wrong token.

@@ -11,7 +11,8 @@ from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..hypotheses import EPS, MEASURED, NGD_RUN
+from ..hypotheses import NGD_RUN, fails, needs_alignment, needs_softmax
+from ..rounding import EPS, MEASURED
 from ..run import TraceView
 from ..sharper.rate import biting_path
 from ..statements import Checks, Statement, at_least, table
@@ -89,7 +90,7 @@ def check_lemma1(
     if t0 is not None:
         t0 = require_number("t0", t0, low=0)
     run = TraceView(data, trace, svm, phi=phi)
-    return table(run.fails(*NGD_RUN, "alignment"), STATEMENTS, _rows, run, t0)
+    return table(fails(run, *NGD_RUN, needs_alignment), STATEMENTS, _rows, run, t0)
 
 
 def near_enough(run: TraceView) -> float:
@@ -136,7 +137,7 @@ def _rows(run: TraceView, t0: float | None) -> Checks:
     never = f"1 - cosine stays above {limit:.3g}"
     yield HALF.along(run, least, run.Xi / 2, moved & (error <= limit), empty=never, rounding=room)
     yield _rate(run, t0)
-    reason, start = run.needs_softmax(), proved_start(run)
+    reason, start = needs_softmax(run), proved_start(run)
     late = f"proved from t_1 = {start:.3g} on, and the run ends at {run.step[-1]}"
     if math.isinf(start):
         late = "proved only from a t_1 beyond the range of floats on"

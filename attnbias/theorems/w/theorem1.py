@@ -11,7 +11,8 @@ from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..hypotheses import M1, MEASURED
+from ..hypotheses import M1, fails, needs_full_steps, needs_ngd
+from ..rounding import MEASURED
 from ..run import TraceView
 from ..sharper.rate import TRIVIAL
 from ..statements import Checks, Statement, at_least, table
@@ -78,7 +79,7 @@ def check_theorem1(
     True
     """
     run = TraceView(data, trace, svm, phi=phi)
-    reason = run.fails("NGD", *M1, _short_steps, "full_steps")
+    reason = fails(run, needs_ngd, *M1, _short_steps, needs_full_steps)
     return table(reason, (RATE, TELESCOPED), _rows, run)
 
 

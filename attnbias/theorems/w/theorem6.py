@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from ..hypotheses import M1, MEASURED
+from ..hypotheses import M1, needs_gd
+from ..rounding import MEASURED
 from ..run import TraceView
 from ..sharper import rate
 from ..sharper.lower_bounds import outside_check
@@ -37,7 +38,7 @@ SLOW = at_least(
 )
 
 
-@run_check(STEP, HEIGHT, RATE, CEILING, SLOW, given=("GD", *M1))
+@run_check(STEP, HEIGHT, RATE, CEILING, SLOW, given=(needs_gd, *M1))
 def check_theorem6(run: TraceView) -> Checks:
     """Theorem 6 (GD turns to W_mm) with constants and rates in t.
 

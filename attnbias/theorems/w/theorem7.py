@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from ..hypotheses import GRADIENT, M1, MEASURED
+from ..hypotheses import GRADIENT, M1, needs_polyak
+from ..rounding import MEASURED
 from ..run import TraceView
 from ..sharper import rate
 from ..statements import Checks, Statement, at_least, run_check
@@ -110,7 +111,7 @@ def _true_floor(run: TraceView) -> str:
     return "" if floor is None else f"the loss floor is set to {floor:g}, not to the true L*"
 
 
-@run_check(SHORTEST, LONGEST, FLOOR, RATE, CAPPED, AS_GD, given=("Polyak", _true_floor, *M1))
+@run_check(SHORTEST, LONGEST, FLOOR, RATE, CAPPED, AS_GD, given=(needs_polyak, _true_floor, *M1))
 def check_theorem7(run: TraceView) -> Checks:
     """Theorem 7 (Polyak steps): NGD in disguise until the cap binds, GD while it does.
 

@@ -8,7 +8,14 @@ import math
 import numpy as np
 
 from ...geometry.coherence import Coherence, coherence_table
-from ..hypotheses import MEASURED
+from ..hypotheses import (
+    needs_alignment,
+    needs_exponential,
+    needs_fixed_decoder,
+    needs_plain_steps,
+    needs_start,
+)
+from ..rounding import MEASURED
 from ..run import TraceView
 from ..sharper.rate import TRIVIAL, biting_path, rate_bounds
 from ..statements import Checks, Statement, at_least, run_check
@@ -55,7 +62,14 @@ def _coherent(run: TraceView) -> str:
     SETTLED,
     SLOPE,
     RATE,
-    given=("fixed_decoder", "exponential", "plain_steps", "start", "alignment", _coherent),
+    given=(
+        needs_fixed_decoder,
+        needs_exponential,
+        needs_plain_steps,
+        needs_start,
+        needs_alignment,
+        _coherent,
+    ),
 )
 def check_unequal_scores(run: TraceView) -> Checks:
     """Convergence without Assumption 2, from tokens that are coherent below the score gaps.

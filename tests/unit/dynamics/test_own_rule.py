@@ -11,6 +11,7 @@ from own_rules import Remembering, Sign
 from attnbias import Dataset, train
 from attnbias.errors import DtypeError, FileFormatError, RangeError
 from attnbias.rules import Descent
+from attnbias.theorems.hypotheses import needs_ngd, needs_plain_steps
 from attnbias.theorems.run import TraceView
 
 DATA = random_data(3, 4, 6, seed=0)
@@ -27,8 +28,8 @@ def test_sign_descent_is_what_it_says():
     assert trace.path_length[-1] == pytest.approx(STEPS * 6)  # each sign matrix has norm 6
     assert trace.W_alignment_error[-1] < 1
     run = TraceView(DATA, trace)  # statements do not take it for theirs
-    assert run.needs_rule("NGD") == "for NGD, not sign descent"
-    assert "along the gradient" in run.needs_plain_steps()
+    assert needs_ngd(run) == "for NGD, not sign descent"
+    assert "along the gradient" in needs_plain_steps(run)
 
 
 @pytest.mark.parametrize("coordinates", ["dense", "span"])

@@ -29,7 +29,7 @@ from attnbias.geometry.constants import token_constants
 from attnbias.theorems import check_lemma1, check_lemma7
 from attnbias.theorems.run import TraceView
 from attnbias.theorems.w import gap_sets as ours
-from attnbias.theorems.w import sparsification
+from attnbias.theorems.w import lemma7, sparsification
 from attnbias.theorems.w.gap_sets import GapView, needed_eps, radius, radius_eps
 from attnbias.theorems.w.sparsification import near_enough, proved_start, rate_bound
 
@@ -182,7 +182,7 @@ class TestLemma7:
         allowed = ours.sharp_radius_eps(run.constants(0.25), float(run.W_norm[0]))
         assert needed_eps(GapView(run))[0] == pytest.approx(4.10, rel=PRINTED_FOUR_RELATIVE)
         assert allowed == pytest.approx(0.0058, rel=PRINTED_TWO_RELATIVE)
-        monkeypatch.setattr(TraceView, "needs_softmax", lambda run: "")
+        monkeypatch.setattr(lemma7, "needs_softmax", lambda run: "")
         table = check_lemma7(data, trace, phi=0.25, eps=1.0)
         assert {"sharp", "eq4", "mean", "least_gap"} <= set(failing(table))
 

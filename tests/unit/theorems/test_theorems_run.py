@@ -26,6 +26,17 @@ from attnbias.errors import DtypeError, InfeasibleError, NonFiniteError, RangeEr
 from attnbias.geometry.svm import certify
 from attnbias.model import attention_map, empirical_risk, predict
 from attnbias.rules import Rule
+from attnbias.theorems.hypotheses import (
+    GRADIENT,
+    fails,
+    needs_gd,
+    needs_joint,
+    needs_ngd,
+    needs_norms,
+    needs_polyak,
+    needs_start,
+    needs_zero_start,
+)
 from attnbias.theorems.joint.conditions import dm_threshold
 from attnbias.theorems.joint.constants import power_sum
 from attnbias.theorems.run import TraceView
@@ -97,17 +108,21 @@ def test_the_iterate_along_and_across_and_its_constants():
     assert run.constants(phi=0.01).phi_low == 0.01 and run.constants().Xi == run.Xi
 
 
+KINDS = {"GD": needs_gd, "NGD": needs_ngd, "Polyak": needs_polyak}
+
+
 @pytest.mark.parametrize(
     ("rule", "kind"), [(GD(0.1), "GD"), (NGD(0.1), "NGD"), (Polyak(), "Polyak")]
 )
 def test_hypotheses_in_words(rule, kind):
     run, _ = run_of(CASES["Assumption 2"], rule)
     assert run.kind == kind
-    assert not run.fails(kind, "assumption2", "exponential", "fixed_decoder", "start")
-    assert run.needs_zero_start() == "W_0 = 0 needed"
-    assert run.fails(kind, "joint", lambda run: "first") == run.needs_joint() != ""
-    assert run.fails(kind, lambda run: "first", "joint") == "first"
-    assert "not" in run.needs_rule("GD" if kind != "GD" else "NGD")
+    own = KINDS[kind]
+    assert not fails(run, own, *GRADIENT, needs_start)
+    assert needs_zero_start(run) == "W_0 = 0 needed"
+    assert fails(run, own, needs_joint, lambda run: "first") == needs_joint(run) != ""
+    assert fails(run, own, lambda run: "first", needs_joint) == "first"
+    assert all(f"not {kind}" in asks(run) for name, asks in KINDS.items() if name != kind)
 
 
 @pytest.mark.parametrize(("gap_power", "norm_power"), [(0.5, 0.0), (0.0, -2.0), (1.0, -1.0)])
@@ -117,9 +132,8 @@ def test_a_rule_is_named_by_both_its_powers(gap_power, norm_power):
     rule = Rule("own", math.log(0.1), gap_power, norm_power)
     trace = train(data, rule, 20)
     run = TraceView(data, trace)
-    for kind in ("GD", "NGD", "Polyak"):
-        words = f"for {kind}, not a rule of powers {gap_power:g} and {norm_power:g}"
-        assert run.needs_rule(kind) == words
+    for kind, asks in KINDS.items():
+        assert asks(run) == f"for {kind}, not a rule of powers {gap_power:g} and {norm_power:g}"
     for check in (theorems.check_theorem6, theorems.check_theorem7, theorems.check_theorem1):
         assert not any(each.applicable for each in check(data, trace))
 
@@ -157,7 +171,7 @@ BAD = [
 def test_a_trace_or_an_svm_of_other_data_is_refused(error, words, given):
     data = CASES["Assumption 2"]
     trace = train(data, NGD(0.1), 3)
-    assert not TraceView(data, trace).needs_zero_start()
+    assert not needs_zero_start(TraceView(data, trace))
     with pytest.raises(error, match=words):
         TraceView(*given(data, trace))
 
@@ -272,7 +286,7 @@ def test_a_norm_of_zero_is_known_where_all_gaps_are_zero_to_rounding(size):
         gaps[5] = rest * gaps.max()
         norm = np.where(trace.step == 5, 0.0, trace.W_norm)
         view = TraceView(data, tampered(trace, W_norm=norm, gaps=gaps))
-        assert (view.needs_norms() == "") == known
+        assert (needs_norms(view) == "") == known
 
 
 @pytest.mark.parametrize("factor", [0.0, np.inf])
