@@ -1,12 +1,37 @@
 """What every figure must be: drawn without a warning, legible, and inside its edges."""
 
+import inspect
 import io
 import warnings
+from importlib import import_module
 
 import matplotlib as mpl
 import numpy as np
+import pandas
+import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+
+from attnbias import AttnBiasError
+
+JUNK = [
+    None,
+    3,
+    "x",
+    [],
+    [object()],
+    {"a": 1},
+    {1: None},
+    10**5000,
+    np.full(2, np.nan),
+    pandas.DataFrame(),
+    len,
+]
+LONG = [  # labels of lines
+    "NGD(0.1, momentum=0.9, max_step=1000)",
+    "Polyak(max_step=10000, loss_floor=0.25)",
+    "a rule of our own whose label says, at length, what it does and why it was chosen",
+]
 
 
 def as_svg(fig) -> str:
@@ -48,3 +73,35 @@ def linear(colour):
 def contrast(a, b):
     low, high = sorted(0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in map(linear, (a, b)))
     return (high + 0.05) / (low + 0.05)
+
+
+def require_apart(looks: dict) -> None:
+    """Refuse looks of lines that share a colour, a line or a marker, or are pale on white."""
+    for key in ("color", "linestyle", "marker"):
+        assert len({str(look[key]) for look in looks.values()}) == len(looks), key
+    for label, look in looks.items():
+        least = 2.1 if label == "MLP" else 2.9  # orange, on a thick dashed line with crosses
+        assert contrast(look["color"], "#ffffff") > least, label
+
+
+def figures_of(*homes: str) -> dict:
+    """The functions of these modules that draw, by name."""
+    found = [item for home in homes for item in vars(import_module(home)).items()]
+    return {name: value for name, value in found if name.startswith("plot_")}
+
+
+def require_tried(figures, folder) -> None:
+    """Refuse figures that no test below a folder draws."""
+    tests = "".join(path.read_text() for path in folder.rglob("test_*.py"))
+    assert [name for name in figures if f"{name}(" not in tests] == []
+
+
+def require_door(figures: dict) -> None:
+    """Refuse figures that take junk, or no axes of the caller's own."""
+    for name, figure in figures.items():
+        parameters = inspect.signature(figure).parameters
+        needed = [each for each in parameters.values() if each.default is each.empty]
+        for junk in JUNK:
+            with pytest.raises(AttnBiasError):
+                figure(*[junk] * len(needed))
+        assert parameters["ax"].default is None and "    ax : " in figure.__doc__, name

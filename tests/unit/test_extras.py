@@ -46,7 +46,7 @@ for file in root.rglob("[!_]*.py"):
     except MissingExtraError as error:
         assert "attnbias[plots]" in str(error), error
         refused.add(name)
-assert {"attnbias.plots.theme", "attnbias.beyond.momentum.plots"} <= refused, refused
+assert "attnbias.plots.theme" in refused, refused
 assert all("plots" in name.split(".") for name in refused), refused
 
 pair, folder = make_separation_pair(), tempfile.mkdtemp()
@@ -55,7 +55,6 @@ assert len(trace.to_dataframe()) == len(trace.step)
 assert attnbias.Trace.load(trace.save(folder + "/run.npz")).status == "completed"
 assert len(attnbias.Check.along("norm", [1, 10], [1, 8], [1, 10]).to_dataframe())
 
-from attnbias.beyond.norms.geometry import solve_norm_svm
 from attnbias.data import _source
 from attnbias.nets import fit, text
 from attnbias.nets.data.text import load_nli
@@ -71,10 +70,8 @@ grid = {"data": {"model": "example1", "n": 4, "T": 3, "d": 20, "seed": [0]},
         "rule": "NGD(0.1)", "steps": 5, "record": [1, 5]}
 _source.huggingface = lambda *_: {"img": [], "label": []}  # in its place, to reach the pictures
 for extra, call in [
-    ("chapters", lambda: solve_norm_svm(make_example1(n=3, T=2, d=10), "max")),
     ("exact", lambda: attnbias.solve_w_svm(pair).certify(exact=True)),
     ("sweeps", lambda: attnbias.sweep(grid, out=folder)),
-    ("sweeps", lambda: attnbias.experiments.load("ranks", "book/results")),
     ("dask", lambda: cli.sweep._cluster("tcp://127.0.0.1:1")),
     ("nets", lambda: load_nli("test", source="huggingface")),
     ("nets", lambda: _source.hub_images("uoft-cs/cifar10", "img", "test")),

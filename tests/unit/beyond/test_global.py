@@ -54,7 +54,6 @@ from attnbias.dynamics.problem import adversarial_init
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.geometry.constants import row_bound
 from attnbias.geometry.tokens import gap_rows
-from book.plots import plot_lock_map
 
 inner = st.floats(0.01, 0.95)
 
@@ -229,7 +228,6 @@ LINE = Dataset([[[1.0], [0.0], [-1.0]]], [1], [1.0])
 test_refusals = refusals(
     (RangeError, lambda: plot_trap(make_score_trap(), TABLE, trap_threshold)),
     (RangeError, lambda: plot_trap(FOUR, TABLE.assign(locked=True), trap_threshold)),
-    (RangeError, lambda: plot_lock_map(TABLE, "distance", "score", "distance", "away")),
     (ShapeError, lambda: selected_tokens(FOUR, torch.zeros(3, 3))),
     (NonFiniteError, lambda: selected_tokens(FOUR, torch.full((4, 4), math.nan))),
     (RangeError, lambda: wrong_selections(FOUR, most=5)),

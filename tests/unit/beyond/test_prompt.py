@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import math
-from functools import partial
 
 import numpy as np
 import pandas
@@ -51,13 +50,24 @@ from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.geometry.active_set import least_distance
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
-from book.plots import plot_levels
-from book.studies.prompts import (
-    make_joint_prompts,
-    make_joint_triple,
-    make_prompt_triple,
-    make_score_pair,
-)
+
+
+def in_plane(tokens):
+    """Tokens whose keys are the first two features, and whose score is the third."""
+    plane = torch.diag(torch.tensor([1.0, 1, 0])).double()
+    data = Dataset(torch.tensor(tokens).double(), [1] * len(tokens), [0.0, 0, 1])
+    return prompt_keys(data, plane)
+
+
+def make_prompt_triple(last=0.9):
+    """Keys (-0.1, 1), (1, 0), (0, 0) with scores 1, 0.9 and `last`."""
+    return in_plane([[[-0.1, 1, 1], [1, 0, 0.9], [0, 0, last]]])
+
+
+def make_joint_triple(third=(0.5, 1.5)):
+    """Three sequences of 0 and one optimal token, for joint training."""
+    X = torch.tensor([[[0, 0], [1, 1]], [[0, 0], [1, -1]], [[0, 0], third]]).double()
+    return prompt_keys(Dataset(X, [1, -1, 1], opt=[1, 1, 1]))
 
 
 def apart(A, B):
@@ -87,7 +97,9 @@ def test_relaxed_svm_in_closed_form():
 @given(seed=st.integers(0, 10**6), zero=st.integers(0, 7))
 def test_relaxed_svm_against_every_active_set(seed, zero):
     """The least norm over all sets of rows held at their right sides, by enumeration."""
-    data = make_joint_prompts(3, 3, seed=seed)
+    tokens = normal(3, 3, seed=seed)
+    X = torch.stack([torch.zeros_like(tokens), tokens], dim=1)
+    data = prompt_keys(Dataset(X, [1, -1, 1], opt=[1, 1, 1]))
     right = torch.tensor([float(zero >> k & 1) for k in range(3)])
     if not bool(right.any()):
         right[0] = 1.0
@@ -185,7 +197,7 @@ def test_linear_loss():
     assert torch.allclose(slope, -loss.log_slope(z).exp())
     gap = loss.log_value(z - 0.5).exp() - loss.log_value(z).exp()
     assert torch.allclose(loss.gap(z, torch.tensor(0.5).log().double()).exp(), gap)
-    data = make_score_pair(7.0)
+    data = in_plane([[[0.0, 0, 0], [1, 1, 7]], [[0, 0, 0], [1, -1, 1]]])
     assert slope_range(data, linear_loss(8.0)) == pytest.approx((0.0, math.log(7)))
 
 
@@ -261,9 +273,6 @@ test_bad_input_is_refused = refusals(
     (DtypeError, lambda: solve_relaxed_svm("data", [1.0])),
     (DtypeError, lambda: moving_margin(make_joint_triple(), torch.ones(3), attended=1)),
     (DtypeError, lambda: check_rows(make_prompt_triple(), None)),
-    (RangeError, lambda: make_prompt_triple(1.0)),
-    (RangeError, lambda: make_score_pair(0.0)),
-    (RangeError, lambda: make_joint_prompts(0)),
     (RangeError, lambda: linear_loss(1e9)),
     (RangeError, lambda: plot_prompt_paths([])),
     (RangeError, lambda: plot_prompt_paths([{"title": "", "paths": {}}])),
@@ -362,8 +371,6 @@ def test_attended_tokens():
     # random decoder and levels
     assert abs(float(random_decoder(7, 3.0, 1).norm()) - 3) < 1e-12
     assert not torch.equal(random_decoder(7, 1.0, 0), random_decoder(7, 1.0, 1))
-    fig = plot_levels([LEVELS, LEVELS], names=NAMES)
-    assert [len(axis.lines) for axis in fig.axes] == [3, 3]
 
 
 def test_moving_margin_in_closed_form():
@@ -387,13 +394,10 @@ def test_moving_margin_is_largest(seed):
         assert float((rows.gaps(other) + speed[rows.sequence]).min()) <= level + 1e-9
 
 
-LEVELS = {"a": ([1, 10], [1, 2], 3.0), "b": ([1, 10], [2, 4], None)}
-MANY = {str(i): ([1], [1], None) for i in range(8)}
-NAMES, TOKENS = [("x", "y"), ("x", "z")], make_dm(3, T=3, d=20)
+TOKENS = make_dm(3, T=3, d=20)
 test_joint_checks_refuse = refusals(
     lambda: make_orthogonal_two_norms(1, 1),
     lambda: joint_exponents(pandas.DataFrame({"run": [0], "step": [1]}), 2000),
     lambda: with_selected_tokens(TOKENS, torch.eye(4)),
     lambda: moving_margin(TOKENS, torch.ones(2)),
-    *(partial(plot_levels, bad, names=NAMES) for bad in ([], [LEVELS] * 3, [MANY] * 2)),
 )

@@ -27,11 +27,6 @@ from attnbias.beyond.ranks.plots import plot_left_over, plot_ranks
 from attnbias.errors import FileFormatError, InfeasibleError, MissingDecoderError
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
-from book.claims import Evidence
-from book.claims.beyond.ranks import claim
-from tools.files import ROOT
-
-RESULTS = ROOT / "book" / "results"
 
 
 def one_row():
@@ -149,6 +144,7 @@ test_refusals = refusals(
         partial(experiments.run, "ranks", **STUDY | {name: bad})
         for name, bad in (
             ("seeds", 0),
+            ("seeds", [3, 3]),
             ("sizes", []),
             ("sizes", [5]),
             ("sizes", [(5, 1)]),
@@ -254,17 +250,5 @@ def test_study_claims_can_fail(small):
         assert not rank_result.claims(wrong).all_hold
 
 
-def test_recorded_study_is_of_these_data():
-    """Rows of the recorded file, made again."""
-    table = experiments.load("ranks", RESULTS).table
-    for n, T, d, seed in ((5, 5, 10, 3), (10, 5, 5, 1), (5, 15, 3, 0), (5, 5, 1, 0)):
-        old = table.query(f"n == {n} and T == {T} and d == {d} and seed == {seed}").iloc[0]
-        new = ranks.instance(n, T, d, seed)
-        for name in ("F_status", "N_status", "F_lower", "F_upper", "N_lower", "N_upper"):
-            assert old[name] == new[name] or (old[name] != old[name] and new[name] != new[name])
-
-
-def test_claims_without_a_record_are_open_and_the_figure_has_its_lines(tmp_path):
-    for found in claim.claims[:3]:
-        assert found.find(Evidence(tmp_path)).verdict == "undecided"
+def test_the_figure_has_its_lines():
     assert len(plot_ranks(RANKS, RANKS).axes[0].lines) == 4

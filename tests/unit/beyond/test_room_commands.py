@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from commands import FIGURES, require_explained, require_parsed, run
 
-from attnbias import experiments
+from attnbias import experiments, make_separation_pair
 from attnbias.beyond.heads.command import COMMAND
+from attnbias.beyond.norms.geometry import solve_norm_svm
+from attnbias.errors import MissingExtraError
 
 
 def test_the_installed_metadata_are_those_of_the_project(capsys):
@@ -23,6 +25,20 @@ def test_the_installed_metadata_are_those_of_the_project(capsys):
 @pytest.mark.parametrize("name", ["exponents", "heads", "ranks"])
 def test_each_setting_is_an_option_that_is_explained(capsys, name):
     require_explained(capsys, name)
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "call"),
+    [
+        ("cvxpy", "chapters", lambda folder: solve_norm_svm(make_separation_pair(), "max")),
+        ("pyarrow.parquet", "sweeps", lambda folder: experiments.load("ranks", folder)),
+    ],
+)
+def test_what_is_missing_is_named_with_its_extra(module, extra, call, tmp_path, monkeypatch):
+    (tmp_path / "ranks.parquet").touch()
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf"attnbias\[{extra}\]"):
+        call(tmp_path)
 
 
 def test_examples_of_the_command_parse(capsys):

@@ -16,7 +16,6 @@ from tolerances import (
     SETTLED_LAW,
     SVM_CLOSED_FORM,
     SVM_EQUIVALENT,
-    SVM_GAP,
 )
 
 from attnbias import GD, NGD, Dataset, Polyak, solve_w_svm
@@ -42,7 +41,6 @@ from attnbias.beyond.multi_token.geometry import (
 )
 from attnbias.beyond.multi_token.plots import plot_several
 from attnbias.errors import DtypeError, InfeasibleError, LabelError, RangeError, ShapeError
-from book.studies.relu import describe_run, flat_sequences, frozen_part, train_relu
 
 EYE = torch.eye(3).double()
 ONE = Dataset(EYE[None], [1])
@@ -242,23 +240,6 @@ def test_check_holds_and_refuses_another_direction_and_unsettled_sets():
     assert not np.isfinite(bad.log_factor[-1]).all() and not check_several(bad, svm).applicable
 
 
-@pytest.fixture(scope="module")
-def relu():
-    return train_relu(4, range(1, 11))
-
-
-def test_no_step_changes_the_frozen_part_and_flat_sequences_drop_out(relu):
-    draws, runs = relu
-    for (data, _, W0), run in zip(draws, runs, strict=True):
-        assert float(frozen_part(data, run.W[-1] - W0).norm()) < 1e-10
-    assert flat_sequences(*draws[0][:2], runs[0]).tolist() == [False, True, False]
-    rows = [describe_run(*draw, run) for draw, run in zip(draws, runs, strict=True)]
-    assert rows[0]["active"] < 5e-3 and rows[0]["hard"] > 0.1 and rows[0]["flat"]
-    assert {row["status"] for row in rows} == {"kept", "undecided", "finite", "no label -1"}
-    kept = [k for k, row in enumerate(rows) if row["status"] == "kept"]
-    assert all(rows[k]["gap"] < SVM_GAP for k in kept)
-
-
 MIDDLE = Dataset([[[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]]], [1], query=[[1.0, 0.0]])
 ALL = [[True, True, True]]
 UNIT = QuadraticHead([1.0, 0, 0], 1)
@@ -293,5 +274,4 @@ test_bad_input_is_refused = refusals(
     (DtypeError, lambda: train_nonlinear_many([], UNIT, NGD(0.1), 5)),
     (DtypeError, lambda: check_several(None, None)),
     (DtypeError, lambda: plot_several({}, {"a": {"b": 1.0}})),
-    (RangeError, lambda: train_relu(4, [1], steps=5)),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from contextlib import nullcontext
@@ -27,7 +26,6 @@ from attnbias.beyond.heads.checks import (
 )
 from attnbias.beyond.heads.decoders import interpolating_decoder
 from attnbias.beyond.heads.dynamics import train_heads
-from attnbias.beyond.heads.experiments import describe
 from attnbias.beyond.heads.plots import plot_head_table, plot_heads
 from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.errors import (
@@ -40,13 +38,20 @@ from attnbias.errors import (
     ShapeError,
     TiedTokensError,
 )
-from attnbias.nets import head_from_qk, load_model, random_head, record_heads
-from book.claims.beyond.heads import two_heads
-from book.texts import load_bundled_head
+from attnbias.nets import head_from_qk, load_model, record_heads
 
 PAIR = make_separation_pair()
 SIX_DECIMALS = 1e-6  # what a file of heads keeps
 SAME = torch.stack([PAIR.u, PAIR.u])
+
+
+def two_heads(seed: int):
+    """Gaussian tokens, two decoders that prefer different ones, and both optimal tokens."""
+    g = torch.Generator().manual_seed(seed)
+    tokens = torch.randn(4, 3, 40, generator=g, dtype=torch.float64) / 40**0.5
+    data, first = Dataset(tokens, [1, -1, 1, -1]), torch.randint(3, (4,), generator=g)
+    opts = (first, (first + 1) % 3)
+    return data, torch.stack([interpolating_decoder(data, opt) for opt in opts]), opts
 
 
 @pytest.mark.parametrize("loss", RISK)
@@ -161,42 +166,6 @@ test_bad_input_is_refused = refusals(
 def tiny():
     pytest.importorskip("transformers")
     return heads.run(model="tiny", sentences=5, random=3)
-
-
-@pytest.fixture(scope="module")
-def noun():
-    return load_bundled_head(5, 8)
-
-
-def test_a_row_is_what_the_head_itself_says(noun):
-    row, against = describe(noun), noun.compare()
-    assert row["cosine_span"] == against.cosine_span and row["dimension"] == 655
-    assert row["margin"] == against.margin / against.svm.margin
-    assert (row["favourite"], row["share"]) == ("man", 0.275)
-    assert row["attention"] == pytest.approx(float(noun.attention.amax(dim=1).mean()), abs=0.01)
-    # W_mm as a head selects the same, at cosine 1 and with the whole margin
-    best = dataclasses.replace(noun, W=against.svm.weights)
-    row = describe(best)
-    assert torch.equal(best.selected, noun.selected)
-    assert [row[key] for key in ("cosine", "cosine_span", "margin")] == pytest.approx([1, 1, 1])
-
-
-def test_a_random_head_has_the_rank_and_its_own_selection(noun):
-    first, again = (random_head(noun, 32, torch.Generator().manual_seed(3)) for _ in range(2))
-    assert torch.equal(first.W, again.W) and torch.linalg.matrix_rank(first.W) == 32
-    assert not torch.equal(first.selected, noun.selected)
-    row = describe(first)
-    assert 0 < row["cosine"] < 0.05 and 0.1 < row["cosine_span"] < 0.5 and 0 < row["margin"] < 0.1
-
-
-def test_the_bundled_heads_are_rows_of_the_recorded_table():
-    """But for the rounding of the hidden states."""
-    table = experiments.load("heads", "book/results").to_dataframe()
-    for layer, number in ((5, 8), (2, 10)):
-        mine, recorded = describe(load_bundled_head(layer, number)), table.loc[layer, number]
-        assert recorded.favourite == mine["favourite"]
-        for key in ("share", "attention", "cosine", "cosine_span", "dimension", "margin"):
-            assert mine[key] == pytest.approx(recorded[key], rel=0.02)
 
 
 def test_a_saved_table_comes_back(tiny, tmp_path):

