@@ -10,8 +10,8 @@ import torch
 from attnbias import NGD, Dataset, make_example1
 from attnbias.dynamics.choice import choose_coordinates
 from attnbias.dynamics.compiled.engine import CompiledEngine
+from attnbias.dynamics.coordinates import LinearHead
 from attnbias.dynamics.problem import Problem
-from attnbias.dynamics.recording import RECORDS
 from attnbias.losses import EXPONENTIAL
 
 from .autograd import autograd_loop
@@ -65,10 +65,10 @@ def problem_of(data: Dataset) -> Problem:
 class Run:
     """A compiled engine that goes on for `steps` more iterations each time it is called."""
 
-    def __init__(self, problem, coordinates, steps, *, record=True, rule=None, columns=None):
+    def __init__(self, problem, coordinates, steps, *, record=True, rule=None):
         recorded = np.arange(steps + 1) if record is True else np.array(record or [], np.int64)
-        records = np.empty((max(1, len(recorded)), columns or RECORDS + problem.N))
-        self.engine = CompiledEngine(problem, rule or NGD(0.1), coordinates, recorded, records)
+        head = LinearHead(problem, coordinates)
+        self.engine = CompiledEngine(head, rule or NGD(0.1), recorded)
         self.steps = steps
 
     def __call__(self) -> None:
@@ -80,7 +80,7 @@ def against_autograd(n: int, T: int, d: int) -> dict:
     data = make_data(n, T, d)
     problem, target = problem_of(data), torch.ones(d, d, dtype=torch.float64)
     forms = [form for form in ("span", "factored", "dense") if form != "span" or problem.N < 9000]
-    choice = choose_coordinates(problem, 10_000, joint=False)
+    choice = choose_coordinates(problem, 10_000, NGD(0.1), CompiledEngine)
     return over_autograd(
         lambda k: autograd_loop(data, 0.1, k, target), forms, partial(Run, problem), choice
     )
@@ -98,7 +98,7 @@ def stable_against_plain(n: int, T: int, d: int) -> float:
 def span_against_product(N: int) -> float:
     """Time of a span step over a bare matrix-vector product of the same size by numpy."""
     problem = problem_of(make_example1(N // 5, 6, N + 2))
-    K, r = problem.rows.gram().numpy(), np.ones(N)
+    K, r = problem.W.rows.gram().numpy(), np.ones(N)
     steps = steps_for(lambda k: Run(problem, "span", k, record=False)())
 
     def product():
@@ -112,6 +112,6 @@ def span_against_product(N: int) -> float:
 def million_iterations() -> tuple[float, bool]:
     """Seconds for 10^6 NGD iterations at n = 5, T = 3, d = 50, and whether all is finite."""
     run = Run(problem_of(make_example1(5, 3, 50)), "span", 10**6, record=[10**6])
-    small = Run(run.engine.problem, "span", 10)
+    small = Run(run.engine.problem.data, "span", 10)
     time = interleave({"run": run, "small": small}, rounds=1)["run"]
-    return time, bool(np.isfinite(run.engine.records).all())
+    return time, all(np.isfinite(each).all() for each in run.engine.records.values())

@@ -8,8 +8,8 @@ import torch
 
 from attnbias import NGD, Dataset, SelfAttention
 from attnbias.dynamics.choice import choose_coordinates
-from attnbias.dynamics.problem import JointProblem
-from attnbias.dynamics.recording import RECORDS, U_RECORDS
+from attnbias.dynamics.compiled.engine import CompiledEngine
+from attnbias.dynamics.problem import Problem
 from attnbias.losses import EXPONENTIAL
 
 from .dynamics import Run
@@ -57,11 +57,11 @@ def autograd_loop(data: Dataset, step_size: float, steps: int, targets) -> torch
     return records
 
 
-def problem_of(data: Dataset) -> JointProblem:
+def problem_of(data: Dataset) -> Problem:
     """Without SVMs: the alignment's arithmetic is the same with targets of zeros."""
     d = data.d
     W0, u0 = torch.zeros(d, d, dtype=torch.float64), torch.zeros(d, dtype=torch.float64)
-    return JointProblem.of(data, EXPONENTIAL, W0, u0)
+    return Problem.of(data, EXPONENTIAL, W0, u0)
 
 
 def against_autograd(n: int, T: int, d: int) -> dict:
@@ -69,9 +69,8 @@ def against_autograd(n: int, T: int, d: int) -> dict:
     data = make_data(n, T, d)
     problem = problem_of(data)
     targets = torch.ones(d, d, dtype=torch.float64), torch.ones(d, dtype=torch.float64)
-    columns = RECORDS + U_RECORDS + problem.n + 2 * problem.N
-    run = partial(Run, problem, rule=RULE, columns=columns)
-    choice = choose_coordinates(problem, 10_000, joint=True)
+    run = partial(Run, problem, rule=RULE)
+    choice = choose_coordinates(problem, 10_000, RULE, CompiledEngine)
     return over_autograd(
         lambda k: autograd_loop(data, 0.1, k, targets), ("span", "dense"), run, choice
     )

@@ -67,12 +67,12 @@ def _loop(start, scores, top, K, g, beta, g0, alpha, margin, p, q, record, eta, 
 
 def plain_span_loop(problem: Problem, eta: float):
     """A function of the number of steps that runs the plain loop from zero."""
-    counts = np.bincount(problem.rows.sequence.numpy(), minlength=problem.n)
+    counts = np.bincount(problem.W.rows.sequence.numpy(), minlength=problem.n)
     start = np.concatenate([[0], counts.cumsum()])
     top = problem.scores.top.numpy()
-    delta = problem.scores.delta[problem.rows.sequence, problem.column].numpy()
-    scores = top[problem.rows.sequence.numpy()] - delta
-    K, zero = problem.rows.gram().numpy(), np.zeros(problem.N)
+    delta = problem.scores.delta[problem.place].numpy()
+    scores = top[problem.W.rows.sequence.numpy()] - delta
+    K, zero = problem.W.rows.gram().numpy(), np.zeros(problem.N)
     work = (np.empty(problem.N), np.empty(problem.N), np.empty(8 + problem.N))
 
     def run(steps: int) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from .._validate import as_floats, require_flag
+from .._validate import TensorLike, as_floats, require_flag
 from ..data import Dataset
 from ..dataset import require_dataset
 from ..errors import DtypeError, InfeasibleError, MissingDecoderError, RangeError, SolverError
 from ..rules import Descent
-from .problem import JointProblem, Problem
+from .problem import Problem
 from .trace import Trace
 
 LARGEST_RECORDS = 2**32  # bytes
@@ -80,12 +80,12 @@ def _require_fixed(data: Dataset, rule: Descent, u0) -> None:
         )
 
 
-def initial_matrix(W0, data: Dataset) -> torch.Tensor:
+def initial_matrix(W0: TensorLike | Trace | None, data: Dataset) -> torch.Tensor:
     """W_0 in float64, zero by default."""
     return _start("W0", W0, (data.d, data.d), "(d, d)", data)
 
 
-def initial_decoder(u0, data: Dataset) -> torch.Tensor:
+def initial_decoder(u0: TensorLike | Trace | None, data: Dataset) -> torch.Tensor:
     """u_0 in float64, zero by default."""
     return _start("u0", u0, (data.d,), "(d,)", data)
 
@@ -135,8 +135,9 @@ def unless_unmeasured() -> Iterator[None]:
         raise
 
 
-def require_room(rows: int, columns: int) -> None:
-    """Records that fit into memory: each holds the logit gaps."""
+def require_room(rows: int, problem: Problem) -> None:
+    """Records that fit into memory: each holds the gaps, and in joint training scores."""
+    columns = 12 + problem.N + (0 if problem.u is None else 6 + problem.n + problem.N)
     if 8 * rows * columns > LARGEST_RECORDS:
         raise RangeError(
             "record",
@@ -146,9 +147,9 @@ def require_room(rows: int, columns: int) -> None:
         )
 
 
-def require_logits(problem: Problem | JointProblem) -> None:
+def require_logits(problem: Problem) -> None:
     """Logits of the start that floats hold."""
-    part = problem.matrix
+    part = problem.W
     if not bool(torch.isfinite(part.initial_gaps * part.scaled.size).all()):
         raise RangeError(
             "W0",

@@ -9,6 +9,8 @@ import copy
 import dataclasses
 import hashlib
 import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,15 +22,18 @@ from ..errors import FileFormatError
 from ..losses import Loss
 from ..rules import Descent, Rule
 
+if TYPE_CHECKING:
+    from .loop import Course, Objective, Run
+
 TOLERANCE = 1e-9  # of values that other machines compute again
 _SIZES = [10.0 ** (k / 4) for k in range(-12, 13)]  # 1e-3 to 1e3
 _POINTS = [-z for z in reversed(_SIZES)] + [0.0] + _SIZES
 _STEPS = (0, 1, 2, 3, 10, 30, 100, 300, 1000, 3000, 10**4, 10**5, 10**6)
 
 
-def with_kept_records(path, asked: np.ndarray, steps: int) -> np.ndarray:
+def with_kept_records(path: Path, asked: np.ndarray, steps: int) -> np.ndarray:
     """What a run records: if it was to end earlier, what it has, and then what is asked for."""
-    if path is None or not path.exists():
+    if not path.exists():
         return asked
     _, header = read_npz(path, kind="checkpoint")
     step, end, kept = (header.get(name) for name in ("step", "steps", "records"))
@@ -43,19 +48,16 @@ def with_kept_records(path, asked: np.ndarray, steps: int) -> np.ndarray:
 class Checkpoint:
     """Keeps a run's state on disk, and refuses a file of another run."""
 
-    def __init__(self, path, seconds: float, run, problem, rule: Descent, course):
-        self.path, self.seconds, self.run = path, seconds, run
-        self.written, self.kept = time.monotonic(), None  # when, and at which step
-        if path is None:
-            return
-        digest = hashlib.sha256()
-        for tensor in problem.identity:
+    def __init__(self, path: Path, run: Run, course: Course):
+        self.path, self.run, self.course = path, run, course
+        self.written = time.monotonic()
+        self.kept: int | None = None  # the step of the file
+        digest, rule, loss = hashlib.sha256(), run.rule, run.problem.loss
+        for tensor in run.problem.identity:
             digest.update(tensor.cpu().contiguous().numpy().tobytes())
-        loss = getattr(problem.loss, "name", problem.loss)
         held = {"name": rule.name, **vars(rule)}
         known = repr(held) if type(rule) is Rule else in_words(held)
-        words = (known, loss, run.coordinates, run.name)
-        self.recorded, self.steps = course.recorded, course.steps
+        words = (known, getattr(loss, "name", loss), run.coordinates, run.name)
         self.plan = {
             "steps": course.steps,
             "asked": course.asked.tolist(),
@@ -63,11 +65,11 @@ class Checkpoint:
         }
         digest.update(repr(words).encode())
         self.key = digest.hexdigest()
-        self.marks = loss_mark(problem.loss, problem.identity[0].device) | run.marks()
+        self.marks = loss_mark(loss, run.problem.identity[0].device) | run.marks()
 
     def save(self, step: int, force: bool) -> None:
-        due = force or time.monotonic() - self.written >= self.seconds
-        if self.path is None or not due or step == self.kept:  # a finished one is only read
+        due = force or time.monotonic() - self.written >= self.course.seconds
+        if not due or step == self.kept:  # a finished one is only read
             return
         arrays = {**self._records(), **self.run.state_arrays()}
         header = {"kind": "checkpoint", "step": step, "key": self.key, "marks": self.marks}
@@ -75,12 +77,12 @@ class Checkpoint:
         self.written, self.kept = time.monotonic(), step
 
     def resume(self) -> int:
-        if self.path is None or not self.path.exists():
+        if not self.path.exists():
             return 0
         arrays, header = read_npz(self.path, kind="checkpoint")
         other = differing(header.get("marks", {}), self.marks, TOLERANCE)
         end = header.get("steps")
-        ends_earlier = isinstance(end, int) and end < self.steps
+        ends_earlier = isinstance(end, int) and end < self.course.steps
         if not ends_earlier and header.get("asked") != self.plan["asked"]:
             other = [*other, "set of records"]
         if header.get("key") != self.key or other:
@@ -91,14 +93,17 @@ class Checkpoint:
                 remedy="give another file name, or delete it to start afresh",
             )
         step = header.get("step")
-        if not isinstance(step, int) or not 0 <= step <= self.steps:
+        if not isinstance(step, int) or not 0 <= step <= self.course.steps:
             raise FileFormatError(
                 str(self.path),
-                expected=f"a checkpoint of step {self.steps} or earlier",
+                expected=f"a checkpoint of step {self.course.steps} or earlier",
                 got=f"one of step {short(step)}",
                 remedy="ask for at least as many steps, or give another file name",
             )
-        records, due = self._records(), int(np.searchsorted(self.recorded, step, side="right"))
+        records, due = (
+            self._records(),
+            int(np.searchsorted(self.course.recorded, step, side="right")),
+        )
         filled = {name: array[:due] for name, array in records.items()}
         arrays = {k: array[:due] if k in records else array for k, array in arrays.items()}
         for name, like in {**filled, **self.run.state_arrays()}.items():
@@ -116,14 +121,11 @@ class Checkpoint:
         self.kept = step
         return step
 
-    def _records(self) -> dict:
-        """By name: the one array of a compiled run, or one a series."""
-        records = self.run.records
-        records = records if isinstance(records, dict) else {"": records}
-        return {f"records{name}": array for name, array in records.items()}
+    def _records(self) -> dict[str, np.ndarray]:
+        return {f"records{name}": array for name, array in self.run.records.items()}
 
 
-def loss_mark(loss, device="cpu") -> dict:
+def loss_mark(loss: Loss | str, device: str | torch.device = "cpu") -> dict[str, Any]:
     """Of a loss of one's own, its value, slope and gap; a named one is known by its name."""
     if not isinstance(loss, Loss) or loss.compiled is not None:
         return {}
@@ -136,7 +138,7 @@ def loss_mark(loss, device="cpu") -> dict:
     }
 
 
-def rule_mark(rule: Descent, problem) -> dict:
+def rule_mark(rule: Descent, problem: Objective) -> dict[str, Any]:
     """Of a rule of one's own, its steps at a problem's start; a power law is known by its numbers.
 
     The gradient is taken as it is and at smaller sizes, at iterations up to 1e6.
@@ -162,7 +164,7 @@ def rule_mark(rule: Descent, problem) -> dict:
     return {"step of the rule": _numbers(steps)}
 
 
-def problem_mark(problem) -> dict:
+def problem_mark(problem: Objective) -> dict[str, Any]:
     """The gradient at the start of a problem."""
 
     def gradient() -> torch.Tensor:

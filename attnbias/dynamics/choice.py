@@ -9,8 +9,8 @@ from ..data import Dataset
 from ..errors import RangeError
 from ..losses import Loss
 from ..rules import Descent, Rule
-from .coordinates import TorchEngine
-from .problem import JointProblem, Problem
+from .loop import Iteration
+from .problem import Problem
 
 COORDINATES = ("auto", "dense", "factored", "span")
 ENGINES = ("auto", "compiled", "torch")
@@ -35,7 +35,7 @@ def choose_engine(engine: str, data: Dataset, loss: Loss, rule: Descent):
             remedy="use engine='auto'",
         )
     if not possible or engine == "torch":
-        return TorchEngine
+        return Iteration
     from .compiled.engine import CompiledEngine  # here, as numba takes half a second
 
     return CompiledEngine
@@ -44,7 +44,7 @@ def choose_engine(engine: str, data: Dataset, loss: Loss, rule: Descent):
 def require_coordinates(coordinates: str, engine, joint: bool) -> str:
     """Coordinates that the engine knows."""
     require_choice("coordinates", coordinates, COORDINATES)
-    if coordinates == "factored" and (joint or engine is TorchEngine):
+    if coordinates == "factored" and (joint or engine is Iteration):
         raise RangeError(
             "coordinates",
             got="'factored'",
@@ -76,9 +76,9 @@ def _read(numbers: int) -> int:
     return numbers if 8 * numbers < CACHE else 2 * numbers
 
 
-def token_spread(problem: Problem | JointProblem) -> float:
+def token_spread(problem: Problem) -> float:
     """The longest token of a sequence over its shortest but zero, in the worst sequence."""
-    keys = problem.matrix.rows.keys
+    keys = problem.W.rows.keys
     if keys is None:
         return 1.0
     sizes = keys.abs().amax(dim=2)
@@ -86,16 +86,17 @@ def token_spread(problem: Problem | JointProblem) -> float:
     return float((sizes.amax(dim=1) / least).max())
 
 
-def choose_coordinates(problem, steps: int, joint: bool, factored: bool = True) -> str:
+def choose_coordinates(problem: Problem, steps: int, rule: Descent, engine: type) -> str:
     """The cheapest coordinates for so many steps, the Gram matrix's set-up included.
 
-    "dense" where a Gram matrix would not keep the digits of a step.
+    "dense" where a Gram matrix would not keep the digits of a step, and for a rule of one's own,
+    whose direction need not lie in the rows' span.
     """
-    if token_spread(problem) > EXACT_SPREAD:
+    if not isinstance(rule, Rule) or token_spread(problem) > EXACT_SPREAD:
         return "dense"
-    n, N, d = problem.n, problem.N, problem.d
+    joint, n, N, d = problem.u is not None, problem.n, problem.N, problem.d
     work = iteration_work(n, N, d, joint)
-    if not factored:
+    if engine is Iteration:
         work.pop("factored", None)
     entries = N**2 + ((n + N) ** 2 if joint else 0)
     work["span"] += entries * d / 2 / max(steps, 1)

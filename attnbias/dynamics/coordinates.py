@@ -7,12 +7,13 @@ compiled loop is checked against them.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import torch
 
-from ..rules import Descent, Gradient, Vector
-from .loop import Iteration
-from .problem import LEAST_SQUARE, LIFT, JointProblem, Parameter, Problem, moved_by
-from .recording import LOG_U_STEP, PATH, PATH_SUM, RECORDS, U_PATH, U_RECORDS
+from ..rules import Gradient, Vector
+from .problem import LEAST_SQUARE, LIFT, Parameter, Problem, moved_by
 from .softmax import Scores, log_mean_loss, log_mean_nonopt, log_mean_of, relative, softmax_state
 
 
@@ -55,8 +56,18 @@ class Span:
     axis = 1
 
     def __init__(self, parameter: Parameter):
-        self.parameter, self.gram = parameter, parameter.scaled.rows.gram()
-        self.start = torch.stack([parameter.initial_gaps, torch.zeros_like(parameter.initial_gaps)])
+        self.parameter = parameter
+
+    @functools.cached_property
+    def gram(self) -> torch.Tensor:
+        """K, of the scaled rows."""
+        return self.parameter.scaled.rows.gram()
+
+    @functools.cached_property
+    def start(self) -> torch.Tensor:
+        """g_0, and no row yet."""
+        gaps = self.parameter.initial_gaps
+        return torch.stack([gaps, torch.zeros_like(gaps)])
 
     def gaps(self, x: torch.Tensor) -> torch.Tensor:
         """(N',) logit gaps of W, or the scores of u."""
@@ -76,9 +87,10 @@ class Span:
         held = (part.initial_gaps, *part.target_span, part.start_scalars)
         return torch.stack(measure_span(x, *held))
 
-    def matrix(self, x: torch.Tensor) -> torch.Tensor:
-        """W or u."""
-        return moved_by(self.parameter.start, self.parameter.scaled.rows, x[1])
+    def matrix(self, x: torch.Tensor) -> Callable[[], torch.Tensor]:
+        """What makes W or u, since W may be larger than all else."""
+        part = self.parameter
+        return functools.partial(moved_by, part.start, part.scaled.rows, x[1])
 
 
 def measure_span(x, g_0, alpha, margins, scalars) -> tuple[torch.Tensor, ...]:
@@ -107,17 +119,31 @@ class LinearHead:
 
     name, stops, least = "W alone", True, "log_least_opt_score"
 
-    def __init__(self, data: Problem | JointProblem, coordinates: str = "dense"):
+    def __init__(self, data: Problem, coordinates: str = "dense"):
         self.data, self.coordinates, self.loss = data, coordinates, data.loss
-        self.identity, self.place = data.identity, (data.matrix.rows.sequence, data.column)
-        joint = isinstance(data, JointProblem)
-        parts = [data.u, data.W] if joint else [data]
-        self.shape = (data.n, int(data.column.max()) + 1) if joint else data.scores.delta.shape
+        parts = [data.W] if data.u is None else [data.u, data.W]
         self.forms = [(Dense if coordinates == "dense" else Span)(part) for part in parts]
-        starts = [form.start for form in self.forms]
         self.axis = self.forms[0].axis
-        self.sizes = [start.shape[self.axis] for start in starts]
-        self.start = torch.cat(starts, dim=self.axis)
+
+    @property
+    def identity(self) -> tuple[torch.Tensor, ...]:
+        """That of the data's problem."""
+        return self.data.identity
+
+    @functools.cached_property
+    def start(self) -> torch.Tensor:
+        """The parts' starts beside each other."""
+        return torch.cat([form.start for form in self.forms], dim=self.axis)
+
+    @functools.cached_property
+    def sizes(self) -> list[int]:
+        """Rows or columns of each part."""
+        return [form.start.shape[self.axis] for form in self.forms]
+
+    @functools.cached_property
+    def shape(self) -> tuple[int, int]:
+        """(n, m), of scores in padded form."""
+        return self.data.n, int(self.data.place[1].max()) + 1
 
     def parts(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """That of u, if it is trained, and that of W."""
@@ -128,19 +154,19 @@ class LinearHead:
         data, (*u, W), (*in_u, in_W) = self.data, self.parts(x), self.forms
         known = in_u[0].gaps(*u) if u else None
         scores = data.scores if known is None else self._scores(known)
-        gaps = W.new_full(self.shape, torch.inf)
-        gaps[self.place] = in_W.gaps(W)
+        gaps = torch.full_like(scores.delta, torch.inf)
+        gaps[data.place] = in_W.gaps(W)
         state = softmax_state(gaps, scores, self.loss)
         P = 0.0 if known is None else state.log_slope.amax()
-        weights, Q, H = state.gradient(P, data.matrix.scaled.log_size)
-        vectors = [in_W.vector(weights[self.place] / data.n)]
-        if known is None:
+        weights, Q, H = state.gradient(P, data.W.scaled.log_size)
+        vectors = [in_W.vector(weights[data.place] / data.n)]
+        if data.u is None:
             common, beside, gap = Q, H[None], lambda: state.log_gap(Q)
         else:  # L* = 0
             # -grad_u L is the mean of exp(log_slope) y (x_opt - sum softmax (x_opt - x))
             log_slope = state.log_slope - P + data.u.scaled.log_size
             slope, H_u = relative(torch.ones_like(scores.top), log_slope)
-            others = (slope[:, None] * state.log_others.exp())[self.place]
+            others = (slope[:, None] * state.log_others.exp())[data.place]
             vectors.insert(0, in_u[0].vector(torch.cat([slope, -others]) / data.n))
             common, beside = P, torch.stack([H_u, Q + H])
             gap = lambda: log_mean_of(self.loss.log_value(state.margin) - P)  # noqa: E731
@@ -152,7 +178,7 @@ class LinearHead:
     def _scores(self, known: torch.Tensor) -> Scores:
         """From u's products with its rows: scores of the optimal tokens, then score gaps."""
         delta = known.new_zeros(self.shape)
-        delta[self.place] = known[self.data.n :]
+        delta[self.data.place] = known[self.data.n :]
         return Scores(known[: self.data.n], delta)
 
     def norms(self, x: torch.Tensor) -> torch.Tensor:
@@ -166,40 +192,31 @@ class LinearHead:
         factors = factors.repeat_interleave(counts, output_size=sum(self.sizes))
         return factors[:, None] if self.axis == 0 else factors
 
+    def record(self, x: torch.Tensor, gradient: Gradient) -> dict[str, torch.Tensor]:
+        """What the compiled loop records too: logs, and of each part `measure` and products."""
+        state = gradient.state
+        values = {
+            "log_loss": log_mean_loss(state),
+            "log_loss_gap": gradient.log_gap(),
+            "log_grad_norm": torch.logsumexp(2 * gradient.log_norm, dim=0) / 2,
+            "log_nonopt_score": log_mean_nonopt(state),
+        }
+        for name, form, part in zip(
+            "uW"[-len(self.forms) :], self.forms, self.parts(x), strict=True
+        ):
+            values[f"{name}_measure"] = form.measure(part)
+            values[f"{name}_products"] = form.gaps(part)
+        return values
 
-class TorchEngine(Iteration):
-    """W, alone or with u, in torch, with the records that the compiled loops fill."""
-
-    def __init__(self, problem, rule: Descent, coordinates: str, recorded, records):
-        super().__init__(LinearHead(problem, coordinates), rule, recorded, records)
-
-    def _record(self, row: int, gradient: Gradient, log_size: torch.Tensor) -> None:
-        head, state, line = self.problem, gradient.state, self.records[row]
-        form, W = head.forms[-1], head.parts(self.x)[-1]
-        whole = torch.logsumexp(2 * gradient.log_norm, dim=0) / 2
-        scalars = [log_mean_loss(state), gradient.log_gap(), whole, log_size[-1]]
-        scalars += [log_mean_nonopt(state), *form.measure(W)]
-        line[:PATH] = torch.stack(scalars).cpu().numpy()
-        path, _, longest, _ = self.progress[-1]
-        line[PATH:RECORDS] = path, longest, float(self.least.exp())
-        first = RECORDS + head.data.N
-        line[RECORDS:first] = form.gaps(W).cpu().numpy()
-        if len(head.forms) > 1:
-            form, u = head.forms[0], head.parts(self.x)[0]
-            line[first : first + U_PATH] = form.measure(u).cpu().numpy()
-            line[first + U_PATH] = self.progress[0][PATH_SUM]
-            line[first + LOG_U_STEP] = float(log_size[0])
-            line[first + U_RECORDS :] = form.gaps(u).cpu().numpy()
-
-    def gaps(self) -> torch.Tensor:
+    def gaps(self, x: torch.Tensor) -> torch.Tensor:
         """(N',) logit gaps of W."""
-        head = self.problem
-        return head.forms[-1].gaps(head.parts(self.x)[-1]).cpu()
+        return self.forms[-1].gaps(self.parts(x)[-1])
 
-    def matrix(self) -> torch.Tensor:
-        """W."""
-        return self.problem.forms[-1].matrix(self.problem.parts(self.x)[-1])
+    def matrix(self, x: torch.Tensor) -> torch.Tensor | Callable[[], torch.Tensor]:
+        """W, or in "span" what makes it."""
+        return self.forms[-1].matrix(self.parts(x)[-1])
 
-    def decoder(self) -> torch.Tensor:
+    def decoder(self, x: torch.Tensor) -> torch.Tensor:
         """u."""
-        return self.problem.forms[0].matrix(self.problem.parts(self.x)[0])
+        u = self.forms[0].matrix(self.parts(x)[0])
+        return u() if callable(u) else u

@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -29,10 +30,11 @@ from .._validate import (
     short,
 )
 from ..errors import DtypeError, RangeError
+from ..losses import Loss
 from ..rules import Descent, Gradient
 from .arguments import SMALLER
 from .checkpoint import Checkpoint, problem_mark, rule_mark, with_kept_records
-from .recording import (
+from .progress import (
     DIVERGED,
     LONGEST_STEP,
     NOTHING_SO_FAR,
@@ -44,13 +46,79 @@ from .recording import (
 )
 from .trace import Trace
 
-PROBLEM = ("start", "loss", "coordinates", "gradient", "spread", "record", "identity")
 _CHUNK_SECONDS = 0.2  # between looks at the clock, the keyboard and the checkpoint
+
+
+class Objective(Protocol):
+    """A problem of the loop: heads, layers, next tokens, factors and others.
+
+    Attributes
+    ----------
+    name : str
+    start : tensor
+        The first iterate.
+    loss : Loss or str
+    coordinates : str
+        In words.
+    stops : bool
+        Whether a gradient of zero ends a run, with its status, or the iterate rests there.
+    identity : tuple of tensors
+        They tell the problem from another, the tokens first.
+    least : str, optional
+        The name of what `Gradient.least` keeps; only where there is one.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def start(self) -> torch.Tensor: ...
+    @property
+    def loss(self) -> Loss | str: ...
+    @property
+    def coordinates(self) -> str: ...
+    @property
+    def stops(self) -> bool: ...
+    @property
+    def identity(self) -> tuple[torch.Tensor, ...]: ...
+
+    def gradient(self, x: torch.Tensor) -> Gradient:
+        """At an iterate."""
+
+    def spread(self, factors: torch.Tensor) -> torch.Tensor:
+        """(P,) factors of the parts in a shape that multiplies an iterate."""
+
+    def record(self, x: torch.Tensor, gradient: Gradient) -> Mapping[str, Any]:
+        """Named numbers, arrays or tensors, W among them."""
+
+
+class Run(Protocol):
+    """A run on its way, in torch or compiled: its iterate and what has been recorded."""
+
+    name: str
+    coordinates: str
+    problem: Any
+    rule: Any
+    records: dict[str, np.ndarray]
+
+    @property
+    def x(self) -> torch.Tensor: ...
+
+    def run(self, step: int, last: int) -> tuple[int, int]:
+        """Iterate; returns (status, step reached). At `last` no step follows."""
+
+    def state_arrays(self) -> dict[str, np.ndarray]:
+        """The whole state, which makes a resumed run equal to an unbroken one."""
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take it back."""
+
+    def marks(self) -> dict[str, Any]:
+        """What tells its rule and its problem, which may be of one's own, from others."""
 
 
 @memory_named("training", "memory for the iterate and its records", SMALLER)
 def iterate(
-    problem,
+    problem: Objective,
     rule: Descent,
     steps: int,
     *,
@@ -63,14 +131,8 @@ def iterate(
 
     Parameters
     ----------
-    problem
-        Heads, layers, next tokens, factors and others in `attnbias.beyond`. It has a `name`, the
-        first iterate `start`, its `loss` and, in words, its `coordinates`; `gradient(x)`, a
-        `Gradient`; `spread(factors)`, (P,) factors of the parts in a shape that multiplies an
-        iterate; `record(x, gradient)`, a dict of named numbers, arrays or tensors, W among them;
-        `stops`, whether a gradient of zero ends a run, with its status, or the iterate rests
-        there; `least`, the name of what `Gradient.least` keeps, if anything; and `identity`,
-        tensors that tell the problem from another, the tokens first.
+    problem : Objective
+        Anything with these attributes and methods.
     rule : Descent
         A direction and a step length.
     steps, record, progress, checkpoint, checkpoint_seconds
@@ -87,44 +149,52 @@ def iterate(
 
     Examples
     --------
-    >>> from attnbias import NGD, make_separation_pair
-    >>> from attnbias.beyond.norms.dynamics import matrix_problem
-    >>> trace = iterate(matrix_problem(make_separation_pair(), "exponential", None), NGD(0.5), 10)
-    >>> trace.W[-1].round(decimals=9).tolist()
-    [[5.0, 0.0], [0.0, 0.0]]
+    >>> from attnbias import GD
+    >>> from attnbias.rules import Vector
+    >>> class Bowl:
+    ...     name, loss, coordinates, stops = "bowl", "half the square", "dense", True
+    ...     start = torch.ones(1, 1).double()
+    ...     identity = (start,)
+    ...
+    ...     def gradient(self, x):
+    ...         norms = lambda x: x.norm()[None]
+    ...         return Gradient(Vector(-x, torch.zeros(1), norms(x)), norms)
+    ...
+    ...     def spread(self, factors):
+    ...         return factors
+    ...
+    ...     def record(self, x, gradient):
+    ...         return {"W": x}
+    >>> iterate(Bowl(), GD(0.5), 2, record=[0, 1, 2]).W.flatten().tolist()
+    [1.0, 0.5, 0.25]
     """
-    missing = [name for name in PROBLEM if not hasattr(problem, name)]
+    needed = [name for name in vars(Objective) if not name.startswith("_")]
+    missing = [name for name in needed if not hasattr(problem, name)]
     if missing:
         raise DtypeError(
             "problem",
-            expected="a problem, with " + ", ".join(PROBLEM),
+            expected="a problem, with " + ", ".join(needed),
             got=f"{type(problem).__name__} without {missing[0]}",
-            remedy="make one as in attnbias.beyond",
+            remedy="make one as in the example of iterate",
         )
     require_type("rule", rule, Descent, "a Descent", "for example NGD(0.1)")
     course = Course(steps, record, progress, checkpoint, checkpoint_seconds)
     with spared(problem.identity[0].numel()):
         run = Iteration(problem, rule, course.recorded)
-        status, step = course.run(run, problem, rule)
-    done = course.finished(step, run.records["log_grad_norm"])
-    series = {name: values[done] for name, values in run.records.items()}
-    W = series.pop("W")
-    meta = {"problem": problem.name}
-    meta |= course.meta(run, problem, rule, problem.start.device, status)
+        status, step = course.run(run)
+    series = course.finished(step, run.records)
+    at, W = series.pop("step"), series.pop("W")
+    meta = {"problem": problem.name} | course.meta(run, problem.start.device, status)
     series["W_norm"] = np.linalg.norm(W, axis=(-2, -1))
-    return Trace(course.recorded[done], torch.from_numpy(W), None, STATUS[status], meta, series)
+    return Trace(at, torch.from_numpy(W), None, STATUS[status], meta, series)
 
 
 class Iteration:
-    """A run on its way: the iterate, what its rule remembers, what has been recorded.
-
-    `run` goes from one iteration to another; `state_arrays` and `restore` hand out and take back
-    the whole state, which makes a resumed run equal to an unbroken one.
-    """
+    """The loop in torch: the iterate, what its rule remembers, what has been recorded."""
 
     name = "torch"
 
-    def __init__(self, problem, rule, recorded: np.ndarray, records=None):
+    def __init__(self, problem: Objective, rule: Descent, recorded: np.ndarray):
         self.problem, self.rule, self.recorded = problem, rule, recorded
         self.coordinates = problem.coordinates
         self.x = problem.start.clone()
@@ -132,13 +202,10 @@ class Iteration:
         gradient = problem.gradient(self.x)
         self.progress = [list(NOTHING_SO_FAR) for _ in gradient.descent.size]  # one a part
         self.least = gradient.least
-        self.records = self._empty(gradient) if records is None else records
-
-    def _empty(self, gradient: Gradient) -> dict[str, np.ndarray]:
-        """Rows to fill, one array a name."""
         values = self._values(gradient, torch.zeros_like(gradient.descent.size))
-        rows = len(self.recorded)
-        return {name: np.full((rows, *value.shape), np.nan) for name, value in values.items()}
+        self.records = {
+            name: np.full((len(recorded), *value.shape), np.nan) for name, value in values.items()
+        }
 
     def run(self, step: int, last: int) -> tuple[int, int]:
         """Iterate; returns (status, step reached). At `last` no step follows."""
@@ -154,7 +221,9 @@ class Iteration:
             status = ZERO_GRADIENT if problem.stops and not sizes.any() else RUNNING
             if row < len(recorded) and recorded[row] == step:
                 length = -math.inf if status else rule.length(gradient, step)
-                self._record(row, gradient, self._one_a_part(length, gradient))
+                values = self._values(gradient, self._one_a_part(length, gradient))
+                for name, value in values.items():
+                    self.records[name][row] = value
                 row += 1
             if status or step == last:
                 return status, step
@@ -170,11 +239,7 @@ class Iteration:
             self.x = self.x + rule.carry(move, gradient, step, self.memory)
             step += 1
 
-    def marks(self) -> dict:
-        """What tells its rule and its problem, which may be of one's own, from others."""
-        return rule_mark(self.rule, self.problem) | problem_mark(self.problem)
-
-    def _one_a_part(self, log_size, gradient: Gradient) -> torch.Tensor:
+    def _one_a_part(self, log_size: torch.Tensor | float, gradient: Gradient) -> torch.Tensor:
         log_size = torch.as_tensor(log_size, dtype=torch.float64).to(self.x.device)
         return log_size.expand(gradient.descent.size.shape)
 
@@ -194,17 +259,15 @@ class Iteration:
             values[self.problem.least] = self.least
         return {name: np.array(_on_host(value)) for name, value in values.items()}
 
-    def _record(self, row: int, gradient: Gradient, log_size: torch.Tensor) -> None:
-        for name, value in self._values(gradient, log_size).items():
-            self.records[name][row] = value
-
-    def state_arrays(self) -> dict:
+    def state_arrays(self) -> dict[str, np.ndarray]:
+        """The iterate, lengths, least quantities and the rule's memory."""
         arrays = {"x": self.x, **self._lengths()}
         arrays |= {} if self.least is None else {"least": self.least}
         arrays |= {f"memory.{name}": value for name, value in self.memory.items()}
         return {name: np.asarray(_on_host(value)) for name, value in arrays.items()}
 
-    def restore(self, arrays: dict) -> None:
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take back `state_arrays`."""
         self.x = torch.from_numpy(arrays["x"]).to(self.x)
         kept = np.transpose([arrays[name] for name in self._lengths()]).tolist()
         self.progress = [[*row, *NOTHING_SO_FAR[len(row) :]] for row in kept]
@@ -213,12 +276,16 @@ class Iteration:
         for name, value in self.memory.items():
             self.memory[name] = torch.from_numpy(arrays[f"memory.{name}"]).to(value)
 
+    def marks(self) -> dict[str, Any]:
+        """What tells its rule and its problem, which may be of one's own, from others."""
+        return rule_mark(self.rule, self.problem) | problem_mark(self.problem)
+
 
 def _on_host(value):
     return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
 
 
-def record_steps(record, steps: int) -> np.ndarray:
+def record_steps(record: int | Sequence[int], steps: int) -> np.ndarray:
     """The iterations to record, sorted: given ones, or so many spaced geometrically."""
     if isinstance(record, int | np.integer) and not isinstance(record, bool | np.timedelta64):
         count = require_int("record", int(record), low=1, high=10**7)
@@ -248,11 +315,19 @@ def record_steps(record, steps: int) -> np.ndarray:
 class Course:
     """How far a run goes, what it records, and where it keeps its state; checked when made."""
 
-    def __init__(self, steps, record, progress, checkpoint, seconds):
+    def __init__(
+        self,
+        steps: int,
+        record: int | Sequence[int],
+        progress: bool,
+        checkpoint: PathLike | None,
+        seconds: float,
+    ):
         self.steps = require_int("steps", steps, low=0, high=2**31 - 2)
+        self.asked = self.records = record_steps(record, self.steps)
         self.checkpoint = None if checkpoint is None else target_path(checkpoint)
-        self.asked = record_steps(record, self.steps)
-        self.records = with_kept_records(self.checkpoint, self.asked, self.steps)
+        if self.checkpoint is not None:
+            self.records = with_kept_records(self.checkpoint, self.asked, self.steps)
         lost = np.setdiff1d(self.asked, self.records)
         if lost.size and not isinstance(record, int | np.integer):
             raise RangeError(
@@ -265,35 +340,38 @@ class Course:
         self.progress = require_flag("progress", progress)
         self.seconds = require_number("checkpoint_seconds", seconds, low=0)
 
-    def finished(self, step: int, log_norms: np.ndarray) -> np.ndarray:
-        """Which records were filled, of those asked for; the start's, where none of them was."""
-        done = finished(self.recorded, step, log_norms)
+    def finished(self, step: int, records: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The rows that were filled, of those asked for; the start's, where none of them was."""
+        done = finished(self.recorded, step, records["log_grad_norm"])
         asked = done & np.isin(self.recorded, self.records)
-        return asked if asked.any() else done
+        rows = asked if asked.any() else done
+        return {name: values[rows] for name, values in {"step": self.recorded, **records}.items()}
 
-    def meta(self, run, problem, rule: Descent, device, status: int) -> dict:
+    def meta(self, run: Run, device: torch.device, status: int) -> dict[str, Any]:
         """What every Trace says of its run."""
+        rule, loss = run.rule, run.problem.loss
         said = {"rule": rule.name, "rule_parameters": rule.parameters(), "steps": self.steps}
         said |= {"diverged": why_diverged(rule)} if status == DIVERGED else {}
-        said |= {"loss": getattr(problem.loss, "name", problem.loss), "engine": run.name}
+        said |= {"loss": getattr(loss, "name", loss), "engine": run.name}
         return said | {"coordinates": run.coordinates, "provenance": provenance(device)}
 
-    def run(self, run, problem, rule: Descent, tell=None) -> tuple[int, int]:
+    def run(self, run: Run, tell: Callable[[int], None] | None = None) -> tuple[int, int]:
         """(status, step reached) of a run in chunks, whose ends change no number.
 
         `tell` is called with each step that is asked for, when the run is there.
 
         Compiled loops don't look at the keyboard; between two chunks Python does.
         """
-        keeper = Checkpoint(self.checkpoint, self.seconds, run, problem, rule, self)
+        if self.checkpoint is None:
+            return self._run(run, None, tell)
+        keeper = Checkpoint(self.checkpoint, run, self)
         with owned(self.checkpoint, lambda: keeper.resume() < self.steps):
-            return self._run(run, keeper, keeper.kept or 0, tell)  # unchanged since it was read
+            return self._run(run, keeper, tell)
 
-    def _run(self, run, keeper: Checkpoint, step: int, tell) -> tuple[int, int]:
-        size = 16
-        untold = (
-            [] if tell is None else self.records[self.records >= step + (keeper.kept is not None)]
-        )
+    def _run(self, run: Run, keeper: Checkpoint | None, tell) -> tuple[int, int]:
+        size, kept = 16, None if keeper is None else keeper.kept  # unchanged since it was read
+        step = kept or 0
+        untold = [] if tell is None else self.records[self.records >= step + (kept is not None)]
         options = {"total": self.steps, "initial": step, "disable": not self.progress}
         with subnormals_as_zero(), tqdm(**options, unit="step") as bar:
             while True:
@@ -303,7 +381,8 @@ class Course:
                 bar.update(reached - step)
                 step = reached
                 ended = status != RUNNING or step == self.steps
-                keeper.save(step, force=ended)
+                if keeper is not None:
+                    keeper.save(step, force=ended)
                 if len(untold) and step == untold[0]:
                     untold = untold[1:]
                     self._told(tell, step, keeper)
@@ -312,18 +391,19 @@ class Course:
                 elapsed = max(time.perf_counter() - began, 1e-6)
                 size = max(1, int(size * min(_CHUNK_SECONDS / elapsed, 8.0)))
 
-    def _told(self, tell, step: int, keeper: Checkpoint) -> None:
+    def _told(self, tell, step: int, keeper: Checkpoint | None) -> None:
         """Whatever comes of it, an interrupt too, the run is kept up to here."""
         try:
             tell(step)
         except BaseException:
-            keeper.save(step, force=True)
+            if keeper is not None:
+                keeper.save(step, force=True)
             raise
 
 
 def why_diverged(rule: Descent) -> str:
     """What a step that is too long for floats comes from."""
-    if getattr(rule, "gap_power", 0) and rule.log_max_step == np.inf:
+    if getattr(rule, "gap_power", 0) and getattr(rule, "log_max_step", 0) == np.inf:
         return (
             "the loss stays above the floor of Polyak's step while the gradient vanishes, so that "
             "steps grow without end: give a cap, Polyak(max_step=...)"

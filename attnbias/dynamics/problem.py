@@ -15,7 +15,6 @@ from ..errors import RangeError
 from ..geometry.svm import SVMSolution
 from ..geometry.tokens import GapRows, VectorRows, gap_rows, token_scores
 from ..losses import Loss
-from ..rules import Descent, log_floor_gap
 from .softmax import Scores
 
 # Where |W|^2 is below LEAST_SQUARE, LIFT W is measured in place of W: all its squares are floats.
@@ -154,79 +153,6 @@ class Parameter:
         return torch.stack([W.square().sum(), along, rest.square().sum()])
 
 
-class Sized:
-    """What W alone and joint training share, from W's rows; `matrix` is W."""
-
-    matrix: Parameter
-    log_floor: float
-
-    @property
-    def n(self) -> int:
-        return len(self.matrix.rows.queries)
-
-    @property
-    def d(self) -> int:
-        return self.matrix.rows.queries.shape[1]
-
-    @property
-    def N(self) -> int:
-        """Number of gap rows N'."""
-        return len(self.matrix.rows.sequence)
-
-    @functools.cached_property
-    def column(self) -> torch.Tensor:
-        """(N',) column of each row in the padded form (n, T - 1), the optimal token left out."""
-        rows = self.matrix.rows
-        return rows.token - (rows.token > rows.opt[rows.sequence]).long()
-
-    def log_floor_gap(self, rule: Descent) -> float:
-        """log(L* - floor), -inf where the rule uses L* itself."""
-        return log_floor_gap(self.log_floor, rule.loss_floor)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Problem(Parameter, Sized):
-    """Fixed-decoder training of W on one data set with one loss.
-
-    Attributes
-    ----------
-    rows : GapRows
-        The N' = sum of (length - 1) rows z_k.
-    scores : Scores
-        In padded form (n, m), m = T - 1, for the torch reference.
-    loss : Loss
-    """
-
-    scores: Scores
-    loss: Loss
-
-    @classmethod
-    def of(cls, data: Dataset, loss: Loss, W0: torch.Tensor) -> Problem:
-        rows, scores = gap_rows(data), token_scores(data)
-        top = scores.gather(1, rows.opt[:, None]).squeeze(1)
-        delta = torch.zeros(data.n, data.T - 1, dtype=torch.float64, device=data.X.device)
-        problem = cls(rows=rows, start=W0, scores=Scores(top, delta), loss=loss)
-        delta[rows.sequence, problem.column] = (top[:, None] - scores)[rows.sequence, rows.token]
-        return problem
-
-    @property
-    def matrix(self) -> Parameter:
-        """The problem itself."""
-        return self
-
-    @property
-    def identity(self) -> tuple[torch.Tensor, ...]:
-        """What tells this problem from another, for checkpoints."""
-        scores = (self.scores.top, self.scores.delta)
-        return (self.rows.differences, self.rows.queries, self.start, *scores, self.unit_target)
-
-    @functools.cached_property
-    def log_floor(self) -> float:
-        """log L*, the loss when every softmax sits on its optimal token."""
-        values = self.loss.log_value(self.scores.top)
-        return float(torch.logsumexp(values, 0) - torch.tensor(float(self.n)).double().log())
-
-
 def decoder_rows(data: Dataset, rows: GapRows) -> VectorRows:
     """The n + N' rows that u acts through: its products with them are the scores.
 
@@ -241,48 +167,87 @@ def decoder_rows(data: Dataset, rows: GapRows) -> VectorRows:
     return VectorRows(torch.cat([y[:, None] * best, gaps]), *places, (data.d,))
 
 
-@dataclass(frozen=True, eq=False)
-class JointProblem(Sized):
-    """Joint training of W and u on one data set with one loss.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Problem:
+    """Training of W on one data set with one loss, with a decoder that stays or is trained too.
 
     Attributes
     ----------
-    W, u : Parameter
-        On the gap rows z_k, and on the decoder's rows.
+    W : Parameter
+        On the N' = sum of (length - 1) gap rows z_k.
     loss : Loss
+    u : Parameter or None
+        On the decoder's rows, where it is trained.
+    scores : Scores or None
+        Of a decoder that stays, in padded form (n, m), m = T - 1.
     """
 
     W: Parameter
-    u: Parameter
     loss: Loss
-    log_floor = -math.inf  # L* = 0
+    u: Parameter | None = None
+    scores: Scores | None = None
 
     @classmethod
-    def of(cls, data: Dataset, loss: Loss, W0: torch.Tensor, u0: torch.Tensor) -> JointProblem:
-        rows = gap_rows(data)
-        W = Parameter(rows=rows, start=W0)
-        u = Parameter(rows=decoder_rows(data, rows), start=u0)
-        return cls(W, u, loss)
+    def of(
+        cls, data: Dataset, loss: Loss, W0: torch.Tensor, u0: torch.Tensor | None = None
+    ) -> Problem:
+        """From W0, and from u0 where the decoder is trained."""
+        W = Parameter(rows=gap_rows(data), start=W0)
+        if u0 is not None:
+            return cls(W=W, loss=loss, u=Parameter(rows=decoder_rows(data, W.rows), start=u0))
+        rows, scores = W.rows, token_scores(data)
+        top = scores.gather(1, rows.opt[:, None]).squeeze(1)
+        delta = torch.zeros(data.n, data.T - 1, dtype=torch.float64, device=data.X.device)
+        problem = cls(W=W, loss=loss, scores=Scores(top, delta))
+        delta[problem.place] = (top[:, None] - scores)[rows.sequence, rows.token]
+        return problem
 
-    def aligned_with(self, W: SVMSolution, u: SVMSolution) -> JointProblem:
-        """The same problem, with both hard-margin solutions to measure alignment with."""
-        rows, extra = self.u.rows, self.N
-        dual = torch.nn.functional.pad(u.dual, (0, extra))  # the gaps support nothing
-        u = dataclasses.replace(u, rows=rows, dual=dual, margins=rows.gaps(u.weights))
-        parts = (dataclasses.replace(part, svm=svm) for part, svm in ((self.W, W), (self.u, u)))
-        return JointProblem(*parts, self.loss)
+    def aligned_with(self, W: SVMSolution, u: SVMSolution | None = None) -> Problem:
+        """The same problem, with hard-margin solutions to measure alignment with."""
+        W_part, u_part = dataclasses.replace(self.W, svm=W), self.u
+        if u_part is not None and u is not None:
+            rows, dual = u_part.rows, torch.nn.functional.pad(u.dual, (0, self.N))
+            # the gaps support nothing
+            u = dataclasses.replace(u, rows=rows, dual=dual, margins=rows.gaps(u.weights))
+            u_part = dataclasses.replace(u_part, svm=u)
+        return dataclasses.replace(self, W=W_part, u=u_part)
 
-    @property
-    def matrix(self) -> Parameter:
-        """W."""
-        return self.W
+    @functools.cached_property
+    def n(self) -> int:
+        return len(self.W.rows.queries)
+
+    @functools.cached_property
+    def d(self) -> int:
+        return self.W.rows.queries.shape[1]
+
+    @functools.cached_property
+    def N(self) -> int:
+        """Number of gap rows N'."""
+        return len(self.W.rows.sequence)
+
+    @functools.cached_property
+    def place(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Sequence and column of each row in the padded form, the optimal token left out."""
+        rows = self.W.rows
+        return rows.sequence, rows.token - (rows.token > rows.opt[rows.sequence]).long()
 
     @property
     def identity(self) -> tuple[torch.Tensor, ...]:
         """What tells this problem from another, for checkpoints."""
-        tokens = (self.u.rows.rows, self.W.rows.queries, self.W.rows.sequence)
-        targets = (self.W.unit_target, self.u.unit_target)
-        return (*tokens, self.W.start, self.u.start, *targets)
+        W, u, rows = self.W, self.u, self.W.rows
+        if u is not None:
+            tokens = (u.rows.rows, rows.queries, rows.sequence)
+            return (*tokens, W.start, u.start, W.unit_target, u.unit_target)
+        scores = (self.scores.top, self.scores.delta)
+        return (rows.differences, rows.queries, W.start, *scores, W.unit_target)
+
+    @functools.cached_property
+    def log_floor(self) -> float:
+        """log L*, the loss when every softmax sits on its optimal token; -inf in joint training."""
+        if self.scores is None:
+            return -math.inf
+        values = self.loss.log_value(self.scores.top)
+        return float(torch.logsumexp(values, 0) - torch.tensor(float(self.n)).double().log())
 
 
 def small_start(d: int, norm: float, seed: int) -> torch.Tensor:

@@ -27,7 +27,6 @@ from ..errors import AttnBiasError, FileFormatError, InfeasibleError, RangeError
 from ..geometry.solution import SVMSolution
 from ..geometry.svm import solve_w_svm
 from .metrics import LAST, alignment_error, away_from, missed
-from .recording import OF_OPTIMAL
 
 if TYPE_CHECKING:
     import pandas
@@ -47,6 +46,14 @@ SERIES = (
     "least_opt_score",
     "u_path_length",
     "log_u_step_size",
+)
+# series that are left out where no optimal tokens are given
+OF_OPTIMAL = (
+    "opt_score",
+    "log_nonopt_score",
+    "least_opt_score",
+    "W_alignment_error",
+    "u_alignment_error",
 )
 BESIDE = ("u", "opt", "last_logits")  # tensors that some traces have, beside W
 TABLES = {"gaps": 2, "scores": 3}  # one array a record, and its dimensions with the records'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,12 +15,13 @@ from ..data import Dataset
 from ..geometry.svm import SVMSolution, resolve_svm, solve_u_svm
 from ..geometry.tokens import logits_of
 from ..losses import Loss, as_loss
-from ..rules import Descent, Rule
-from . import arguments, choice, recording
-from .coordinates import TorchEngine
-from .loop import Course
-from .problem import JointProblem, Problem
-from .trace import Trace
+from ..rules import Descent
+from . import arguments, choice
+from .coordinates import LinearHead
+from .loop import Course, Run
+from .problem import Problem
+from .progress import STATUS
+from .trace import OF_OPTIMAL, Trace
 
 
 @spare_threads
@@ -136,53 +136,54 @@ def train(
     such = "such as lambda step, W, u: print(step, W.norm())"
     require_type("callback", callback, Callable | None, "a function of step, W and u", such)
     loss, joint = as_loss(loss), arguments.require_inputs(data, rule, u0, train_u)
-    start = arguments.initial_matrix(W0, data)
-    loops = choice.choose_engine(engine, data, loss, rule)
-    coordinates = choice.require_coordinates(coordinates, loops, joint)
+    W_start = arguments.initial_matrix(W0, data)
+    u_start = arguments.initial_decoder(u0, data) if joint else None
+    engine_of = choice.choose_engine(engine, data, loss, rule)
+    coordinates = choice.require_coordinates(coordinates, engine_of, joint)
     data, svm, known = arguments.with_opt(data, svm)
     with arguments.unless_unmeasured():
-        problem = _problem_of(data, loss, start, u0, rule, svm, joint)
+        problem = _problem_of(data, loss, (W_start, u_start), rule, svm)
     arguments.require_logits(problem)
-    columns = recording.columns(problem)
-    arguments.require_room(len(course.recorded), columns)
-    if coordinates == "auto" and not isinstance(rule, Rule):
-        coordinates = "dense"  # a direction of a rule's own need not lie in the span
-    elif coordinates == "auto":
-        factored = loops is not TorchEngine
-        coordinates = choice.choose_coordinates(problem, course.steps, joint, factored=factored)
-    records = np.full((len(course.recorded), columns), np.nan)
-    run = loops(problem, rule, coordinates, course.recorded, records)
-    tell = None if callback is None else functools.partial(_tell, callback, run, joint)
-    status, step = course.run(run, problem, rule, tell)
-    done = course.finished(step, records[:, recording.LOG_NORM])
+    arguments.require_room(len(course.recorded), problem)
+    if coordinates == "auto":
+        coordinates = choice.choose_coordinates(problem, course.steps, rule, engine_of)
+    head = LinearHead(problem, coordinates)
+    run = engine_of(head, rule, course.recorded)
+    tell = None if callback is None else functools.partial(_tell, callback, head, run)
+    status, step = course.run(run, tell)
+    records = course.finished(step, run.records)
+    series, gaps = series_of(problem, data, records, rule.momentum), head.gaps(run.x).cpu()
     return Trace(
-        **_series_of(data, problem, run, records[done], rule.momentum, known),
-        step=course.recorded[done],
-        W=run.matrix(),
-        status=recording.STATUS[status],
-        meta=_meta_of(data, joint) | course.meta(run, problem, rule, data.X.device, status),
-        opt=problem.matrix.rows.opt.cpu() if known else None,
-        last_logits=functools.partial(_last_logits, run.gaps(), problem.matrix.rows.opt, data),
+        step=records["step"],
+        W=head.matrix(run.x),
+        u=head.decoder(run.x) if joint else data.u.double().clone(),
+        status=STATUS[status],
+        meta=_meta_of(data, joint) | course.meta(run, data.X.device, status),
+        # without optimal tokens nothing that needs them
+        series=series if known else {k: v for k, v in series.items() if k not in OF_OPTIMAL},
+        opt=problem.W.rows.opt.cpu() if known else None,
+        last_logits=functools.partial(_last_logits, gaps, problem.W.rows.opt, data),
         data=data,
     )
 
 
-def _tell(callback, run, joint: bool, step: int) -> None:
-    W = run.matrix()
-    callback(step, W() if callable(W) else W.clone(), run.decoder().clone() if joint else None)
+def _problem_of(data: Dataset, loss: Loss, starts, rule: Descent, svm) -> Problem:
+    """With what alignment is measured with."""
+    problem = Problem.of(data, loss, *starts)
+    if problem.u is None:
+        arguments.require_floor(problem, rule)
+    svm = resolve_svm(svm, data, problem.W.rows)
+    if svm is None:
+        return problem
+    return problem.aligned_with(svm, None if problem.u is None else solve_u_svm(data))
 
 
-def _series_of(data, problem, run, records: np.ndarray, momentum: float, known: bool) -> dict:
-    """What was recorded, and u; without optimal tokens nothing that needs them."""
-    series = recording.matrix_series(problem, records, momentum)
-    if isinstance(problem, JointProblem):
-        series |= recording.joint_series(problem, data, records) | {"u": run.decoder()}
-    else:
-        series |= recording.fixed_series(data, len(records))
-    return series if known else {k: v for k, v in series.items() if k not in recording.OF_OPTIMAL}
+def _tell(callback, head: LinearHead, run: Run, step: int) -> None:
+    W, u = head.matrix(run.x), None if head.data.u is None else head.decoder(run.x).clone()
+    callback(step, W() if callable(W) else W.clone(), u)
 
 
-def _meta_of(data: Dataset, joint: bool) -> dict:
+def _meta_of(data: Dataset, joint: bool) -> dict[str, Any]:
     plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}
     return {"data": data.name, "data_meta": plain, "train_u": joint}
 
@@ -191,12 +192,66 @@ def _last_logits(gaps: torch.Tensor, opt: torch.Tensor, data: Dataset) -> torch.
     return logits_of(gaps, opt.cpu(), data.mask.cpu())
 
 
-def _problem_of(data, loss, W0, u0, rule, svm, joint: bool) -> Any:
-    """With what alignment is measured with: a JointProblem in joint training, else a Problem."""
-    if not joint:
-        problem = Problem.of(data, loss, W0)
-        arguments.require_floor(problem, rule)
-        return dataclasses.replace(problem, svm=resolve_svm(svm, data, problem.rows))
-    joint_problem = JointProblem.of(data, loss, W0, arguments.initial_decoder(u0, data))
-    svm = resolve_svm(svm, data, joint_problem.W.rows)
-    return joint_problem if svm is None else joint_problem.aligned_with(svm, solve_u_svm(data))
+def series_of(
+    problem: Problem, data: Dataset, records: dict[str, np.ndarray], momentum: float
+) -> dict[str, np.ndarray]:
+    """Series of a Trace, from what a loop recorded of a `LinearHead`."""
+    count = len(records["log_loss"])
+    per_part = ("log_step_size", "path_length", "longest_step")  # one number, or those of u and W
+    of_W = {name: np.atleast_2d(records[name].T)[-1] for name in per_part}
+    W_norm, W_error = _norm_and_error(records["W_measure"], problem.W.svm is not None)
+    no_path = np.nan if momentum else 0.0  # with momentum a step is not eta_t times a gradient
+    series = {
+        "log_loss": records["log_loss"],
+        "log_loss_gap": records["log_loss_gap"],
+        "log_grad_norm": records["log_grad_norm"],
+        "log_step_size": of_W["log_step_size"],
+        "log_nonopt_score": records["log_nonopt_score"],
+        "W_norm": W_norm,
+        "W_alignment_error": W_error,
+        "path_length": of_W["path_length"] + no_path,
+        "longest_step": of_W["longest_step"] + no_path,
+        "least_opt_score": _least(records),
+    }
+    if "W_products" in records:
+        series["gaps"] = records["W_products"]
+    if problem.u is None:
+        fixed = {"u_norm": float(data.u.double().norm()), "u_alignment_error": np.nan}
+        fixed |= {"u_path_length": 0.0, "log_u_step_size": np.nan}
+        return series | {name: np.full(count, value) for name, value in fixed.items()}
+    u_norm, u_error = _norm_and_error(records["u_measure"], problem.u.svm is not None)
+    return series | {
+        "u_norm": u_norm,
+        "u_alignment_error": u_error,
+        "u_path_length": records["path_length"][:, 0],
+        "log_u_step_size": records["log_step_size"][:, 0],
+        "scores": _scores(problem, data, records["u_products"]),
+    }
+
+
+def _least(records: dict[str, np.ndarray]) -> np.ndarray:
+    if "least_opt_score" in records:
+        return records["least_opt_score"]
+    return torch.from_numpy(records["log_least_opt_score"]).exp().numpy()
+
+
+def _scores(problem: Problem, data: Dataset, products: np.ndarray) -> np.ndarray:
+    """(R, n, T) from the products of u with its rows; -inf at padding."""
+    n, rows = problem.n, problem.W.rows
+    sequence, token, opt = (x.cpu().numpy() for x in (rows.sequence, rows.token, rows.opt))
+    scores = np.full((len(products), n, data.T), -np.inf)
+    scores[:, np.arange(n), opt] = products[:, :n]
+    scores[:, sequence, token] = products[:, :n][:, sequence] - products[:, n:]
+    return scores
+
+
+def _norm_and_error(measure: np.ndarray, measured: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Norm and 1 - cosine, the latter from the part across the target, which keeps its digits."""
+    norm2, along, across2, lifted = measure.T
+    norm = np.sqrt(np.maximum(norm2, 0.0))
+    if not measured:
+        return norm / lifted, np.full(len(norm), np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        near = np.maximum(across2, 0.0) / (norm * (norm + along))
+        error = np.where(along > 0, near, 1.0 - along / norm)
+    return norm / lifted, np.where(norm > 0, error, np.nan)

@@ -12,7 +12,7 @@ from .._marks import differing, digest, projections
 from ..data import Dataset
 from ..dynamics.checkpoint import TOLERANCE, loss_mark, rule_mark
 from ..dynamics.coordinates import LinearHead
-from ..dynamics.problem import JointProblem, Problem
+from ..dynamics.problem import Problem
 from ..losses import as_loss
 from .code import FOREIGN
 from .models import Point
@@ -53,8 +53,7 @@ def _steps(data: Dataset, setting: Setting) -> dict:
     """Of a rule of one's own, on these data from zero."""
     W0, u0 = (torch.zeros(shape, dtype=torch.float64) for shape in ((data.d, data.d), data.d))
     try:
-        made = data, as_loss(setting.loss), W0
-        problem = JointProblem.of(*made, u0) if setting.train_u else Problem.of(*made)
+        problem = Problem.of(data, as_loss(setting.loss), W0, u0 if setting.train_u else None)
     except FOREIGN as error:  # the runs end by it as well
         return {"problem": type(error).__name__}
     return rule_mark(setting.rule, LinearHead(problem))

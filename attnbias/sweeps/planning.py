@@ -8,8 +8,8 @@ import psutil
 
 from .._validate import require_int, require_type
 from ..dataset import Dataset
+from ..dynamics.batched.step import RECORDED
 from ..dynamics.choice import GRAM_LIMIT
-from ..dynamics.recording import RECORDS
 from ..errors import AttnBiasError, MemoryLimitError
 from .code import FOREIGN
 from .grid import Grid
@@ -166,6 +166,6 @@ def _work(training: Training, point: Point) -> int:
     gram = 8 * N * N
     starts = {(s.loss, s.W0_norm, s.start) for s in training.settings}
     matrices = 8 * d * d * (4 + 2 * len(starts))  # as measured; a start and its target each
-    states = 8 * R * (12 * N + RECORDS * len(training.record))
+    states = 8 * R * (12 * N + len(RECORDED) * len(training.record))
     grams = 6 * gram if gram <= GRAM_LIMIT else 2 * gram
     return _SMALL + 4 * 8 * n * T * d + matrices + grams + states

@@ -12,9 +12,9 @@ from ..data import Dataset
 from ..dynamics.batched.runs import BatchedRuns, batched_bytes
 from ..dynamics.metrics import missed
 from ..dynamics.problem import Problem, adversarial_init, small_start
-from ..dynamics.recording import LOG_NORM, STATUS, finished, fixed_series, matrix_series
+from ..dynamics.progress import STATUS, finished
 from ..dynamics.trace import Trace
-from ..dynamics.train import train
+from ..dynamics.train import series_of, train
 from ..errors import AttnBiasError, DeviceError, MemoryLimitError, RangeError
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import as_loss
@@ -118,12 +118,13 @@ def start_of(data: Dataset, svm: SVMSolution, setting: Setting, seed: int) -> to
 
 def prepare(data: Dataset, svm: SVMSolution, settings, seed: int) -> list[Problem]:
     """One problem a setting; settings that start alike share one."""
-    base, made = Problem.of(data, as_loss("exponential"), torch.empty(0)), {}
+    base, made = Problem.of(data, as_loss("exponential"), torch.empty(0)).aligned_with(svm), {}
     for setting in settings:
         key = (setting.loss, setting.W0_norm, setting.start)
         if key not in made:
             start = start_of(data, svm, setting, seed)
-            made[key] = dataclasses.replace(base, svm=svm, start=start, loss=as_loss(setting.loss))
+            W = dataclasses.replace(base.W, start=start)
+            made[key] = dataclasses.replace(base, W=W, loss=as_loss(setting.loss))
     return [made[setting.loss, setting.W0_norm, setting.start] for setting in settings]
 
 
@@ -194,14 +195,14 @@ def _together(training: Training, group: list, device) -> dict[int, Results]:
     for s, (k, data, problems, known) in enumerate(group):
         outcomes = []
         for r, (problem, rule) in enumerate(zip(problems, rules, strict=True)):
-            records, step = runs.records[s, r], int(runs.steps[s, r])
-            done = finished(training.record, step, records[:, LOG_NORM])
-            series = matrix_series(problem, records[done], rule.momentum)
-            series |= fixed_series(data, int(done.sum())) | {"W": torch.empty(0, 0)}
-            status = STATUS[int(runs.statuses[s, r])]
-            trace = Trace(**series, step=training.record[done], status=status)
+            records, step = runs.records_of(s, r), int(runs.steps[s, r])
+            done = finished(training.record, step, records["log_grad_norm"])
+            records = {name: values[done] for name, values in records.items()}
+            series = series_of(problem, data, records, rule.momentum)
+            status, W = STATUS[int(runs.statuses[s, r])], torch.empty(0, 0)
+            trace = Trace(training.record[done], W, status=status, series=series)
             outcomes.append(recorded(trace, int(optimal[s, r])))
-        results[k] = Results(token_facts(problems[0].svm), outcomes, known)
+        results[k] = Results(token_facts(problems[0].W.svm), outcomes, known)
     return results
 
 

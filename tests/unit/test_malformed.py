@@ -48,7 +48,7 @@ from attnbias._records import write_npz
 from attnbias._validate import require_device
 from attnbias.data import make_degenerate, make_score_lock
 from attnbias.dynamics.compiled.engine import CompiledEngine
-from attnbias.dynamics.coordinates import TorchEngine
+from attnbias.dynamics.loop import Iteration
 from attnbias.errors import DeviceError, FileFormatError, MissingFileError
 from attnbias.geometry import svm as svm_module
 from attnbias.geometry.assumptions import example1_threshold
@@ -145,8 +145,8 @@ def files(tmp_path_factory):
     rewrite(trace, "uneven", W_norm=np.ones(2))
     rewrite(trace, "words", u=np.array(["a"]))
     rewrite(trace, "incomplete", W_norm=None)
-    rewrite(run, "run_incomplete", records=None)
-    rewrite(run, "run_uneven", records=np.ones((2, 2)))
+    rewrite(run, "run_incomplete", recordslog_loss=None)
+    rewrite(run, "run_uneven", recordslog_loss=np.ones((2, 2)))
     return here
 
 
@@ -416,7 +416,7 @@ def no_work(monkeypatch, request):
 
     if request.node.callspec.params["row"][0] != "Infeasible":
         monkeypatch.setattr(svm_module, "solve_dual", worked)
-    for engine in (CompiledEngine, TorchEngine):
+    for engine in (CompiledEngine, Iteration):
         monkeypatch.setattr(engine, "run", worked)
 
 

@@ -84,10 +84,10 @@ def weighted_sum(data, W, loss):
     """-grad L = mean over sequences of sum p z, with p from the log domain."""
     problem = Problem.of(data, as_loss(loss), W)
     gaps = torch.full_like(problem.scores.delta, torch.inf)
-    gaps[problem.rows.sequence, problem.column] = problem.rows.gaps(W)
+    gaps[problem.place] = problem.W.rows.gaps(W)
     state = softmax_state(gaps, problem.scores, problem.loss)
-    p = (state.weights()[0] * state.weights()[1].exp())[problem.rows.sequence, problem.column]
-    return -problem.rows.combine(p) / data.n
+    p = (state.weights()[0] * state.weights()[1].exp())[problem.place]
+    return -problem.W.rows.combine(p) / data.n
 
 
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])

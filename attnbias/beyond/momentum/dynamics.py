@@ -10,7 +10,7 @@ import torch
 
 from ..._validate import require_number
 from ...data import Dataset
-from ...dynamics.recording import LONGEST_STEP
+from ...dynamics.progress import LONGEST_STEP
 from ...dynamics.trace import Trace
 from ...dynamics.train import train
 from ...geometry.svm import SVMSolution

@@ -10,10 +10,11 @@ import torch
 from ..._validate import as_device
 from ...errors import RangeError
 from ...losses import EXPONENTIAL, LOGISTIC
+from ...rules import log_floor_gap
 from ..arguments import require_floor
 from ..problem import Problem, moved_by
-from ..recording import NOTHING_SO_FAR, RECORDS, RUNNING
-from .step import Fixed, Mixed, State, iteration
+from ..progress import NOTHING_SO_FAR, RUNNING
+from .step import MEASURE, RECORDED, Fixed, Mixed, State, iteration
 
 CHUNK = 64  # plain iterations in one CUDA graph
 
@@ -39,7 +40,7 @@ def batched_bytes(S: int, R: int, n: int, T: int, count: int) -> int:
     # what is alive at once in an eager iteration: arrays of (S, R, N), of pairs of tokens, of runs
     N, pairs = n * (T - 1), n * T * T
     rows = N * N + 4 * N + R * (30 * N + 5 * pairs + 12 * n + 40) + pairs
-    return 8 * S * (rows + 2 * R * count * RECORDS)
+    return 8 * S * (rows + 2 * R * count * len(RECORDED))
 
 
 class BatchedRuns:
@@ -61,10 +62,10 @@ class BatchedRuns:
 
     Attributes
     ----------
-    records : (S, R, count, RECORDS) array
-        Filled by `run`: the first columns of `recording`, no logit gaps.
+    records : (S, R, count, 12) array
+        Filled by `run`: the numbers that `records_of` names.
     statuses, steps : (S, R) arrays
-        RUNNING, ZERO_GRADIENT or DIVERGED of `recording`, and the iteration reached; a stopped run
+        RUNNING, ZERO_GRADIENT or DIVERGED of `progress`, and the iteration reached; a stopped run
         stays as it is.
 
     Raises
@@ -74,14 +75,14 @@ class BatchedRuns:
 
     Notes
     -----
-    Semantics of each run are those of `TorchEngine`, with compensated sums, all in float64. On
+    Semantics of each run are those of `Iteration`, with compensated sums, all in float64. On
     CUDA, iterations are replayed from graphs and the host waits once a call of `run`. That part
     has not run on a GPU yet; `make gpu` runs it.
     """
 
     def __init__(self, problems, rules, recorded, device=None, compile: bool | None = None):
         require_grid(problems, rules)
-        start = problems[0][0].start
+        start = problems[0][0].W.start
         self.device = as_device("device", start.device if device is None else device)
         self.problems, self.recorded = problems, recorded
         self.fixed = fixed_of(problems, rules, len(recorded), self.device)
@@ -154,11 +155,17 @@ class BatchedRuns:
         self.statuses = self.state.status.cpu().numpy()
         self.steps = self.state.steps.cpu().numpy()
 
+    def records_of(self, s: int, r: int) -> dict[str, np.ndarray]:
+        """Of one run, under the names of `LinearHead.record`, without the products."""
+        named = dict(zip(RECORDED, self.records[s, r].T, strict=True))
+        measure = [named.pop(name) for name in MEASURE]
+        return named | {"W_measure": np.stack(measure, axis=1)}
+
     def matrix(self, s: int, r: int) -> torch.Tensor:
         """(d, d) iterate of one run, on the device of its problem."""
         problem = self.problems[s][r]
-        beta = self.state.beta[s, r].to(problem.start.device)
-        return moved_by(problem.start, problem.scaled.rows, beta[places(problem)])
+        W, beta = problem.W, self.state.beta[s, r].to(problem.W.start.device)
+        return moved_by(W.start, W.scaled.rows, beta[places(problem)])
 
 
 def _compiled():
@@ -192,14 +199,15 @@ def require_grid(problems, rules) -> None:
 
 def _same_data(one: Problem, two: Problem) -> bool:
     names = ("differences", "queries", "sequence", "token")
-    pairs = [(getattr(one.rows, name), getattr(two.rows, name)) for name in names]
+    pairs = [(getattr(one.W.rows, name), getattr(two.W.rows, name)) for name in names]
     pairs += [(one.scores.top, two.scores.top), (one.scores.delta, two.scores.delta)]
     return all(a is b or torch.equal(a, b) for a, b in pairs)
 
 
 def places(problem: Problem) -> torch.Tensor:
     """(N',) place of each row in the padded form."""
-    return problem.rows.sequence * problem.scores.delta.shape[1] + problem.column
+    sequence, column = problem.place
+    return sequence * problem.scores.delta.shape[1] + column
 
 
 def _padded(problem: Problem, values: torch.Tensor) -> torch.Tensor:
@@ -222,14 +230,15 @@ def fixed_of(problems, rules, count: int, device: torch.device) -> Fixed:
     gram = torch.zeros(S, N, N, dtype=torch.float64, device=device)
     for each, problem in zip(gram, first, strict=True):  # one by one: one more is alive beside them
         place = places(problem).to(device)
-        each[place[:, None], place] = problem.scaled.rows.gram().to(device)
+        each[place[:, None], place] = problem.W.scaled.rows.gram().to(device)
+    floors = [log_floor_gap(problem.log_floor, rule.loss_floor) for problem, rule in pairs]
     laws = [
-        (r.log_scale, r.gap_power, r.norm_power, r.log_max_step, p.log_floor_gap(r), r.momentum)
-        for p, r in pairs
+        (r.log_scale, r.gap_power, r.norm_power, r.log_max_step, floor, r.momentum)
+        for (_, r), floor in zip(pairs, floors, strict=True)
     ]
-    ones = [_padded(problem, torch.ones_like(problem.initial_gaps)) for problem in first]
-    sizes = [1 + _padded(problem, problem.scaled.size - 1) for problem in first]
-    spans = table([_padded(p, torch.stack(p.target_span)) for p, _ in pairs], S, R)
+    ones = [_padded(problem, torch.ones_like(problem.W.initial_gaps)) for problem in first]
+    sizes = [1 + _padded(problem, problem.W.scaled.size - 1) for problem in first]
+    spans = table([_padded(p, torch.stack(p.W.target_span)) for p, _ in pairs], S, R)
     logistic = table([p.loss.compiled == LOGISTIC.compiled for p, _ in pairs], S, R, 1) > 0
     return Fixed(
         gram=gram,
@@ -237,11 +246,11 @@ def fixed_of(problems, rules, count: int, device: torch.device) -> Fixed:
         delta=table([problem.scores.delta for problem in first], S, 1),
         top=table([problem.scores.top for problem in first], S, 1),
         size=table(sizes, S, 1),
-        log_size=table([problem.scaled.log_size for problem in first], S, 1),
-        start=table([_padded(p, p.initial_gaps) for p, _ in pairs], S, R),
+        log_size=table([problem.W.scaled.log_size for problem in first], S, 1),
+        start=table([_padded(p, p.W.initial_gaps) for p, _ in pairs], S, R),
         target=spans[:, :, 0].contiguous(),
         margins=spans[:, :, 1].contiguous(),
-        scalars=table([p.start_scalars for p, _ in pairs], S, R).permute(2, 3, 0, 1).contiguous(),
+        scalars=table([p.W.start_scalars for p, _ in pairs], S, R).permute(2, 3, 0, 1).contiguous(),
         law=table(laws, S, R).permute(2, 0, 1).contiguous(),
         order=torch.arange(count, device=device),
         loss=Mixed(logistic) if logistic.any() else EXPONENTIAL,
@@ -253,7 +262,7 @@ def state_of(fixed: Fixed, count: int) -> State:
     device, zeros = fixed.start.device, torch.zeros_like(fixed.start)
     rows = [fixed.start.clone(), *(zeros.clone() for _ in range(5))]
     runs = [torch.full_like(zeros[..., 0], value) for value in NOTHING_SO_FAR]
-    table = zeros.new_full((count, *zeros.shape[:2], RECORDS), torch.nan)
+    table = zeros.new_full((count, *zeros.shape[:2], len(RECORDED)), torch.nan)
     status = torch.full(zeros.shape[:2], RUNNING, dtype=torch.int32, device=device)
     cursor = torch.zeros(1, dtype=torch.int64, device=device)
     return State(*rows, *runs, status, status.long() * 0, table, cursor)

@@ -15,8 +15,12 @@ import torch
 from ...losses import EXPONENTIAL, FADES, LOGISTIC
 from .. import softmax
 from ..coordinates import measure_span
-from ..recording import DIVERGED, LONGEST_STEP, RUNNING, ZERO_GRADIENT
+from ..progress import DIVERGED, LONGEST_STEP, RUNNING, ZERO_GRADIENT
 
+# the numbers of a record, in order
+MEASURE = ("norm2", "along", "across2", "lifted")
+RECORDED = ("log_loss", "log_loss_gap", "log_grad_norm", "log_step_size", "log_nonopt_score")
+RECORDED += (*MEASURE, "path_length", "longest_step", "least_opt_score")
 FIXED = "gram valid delta top size log_size start target margins scalars law order loss"
 STATE = "g g_low beta beta_low speed_g speed_beta"
 STATE += " path path_low longest least status steps records cursor"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
-from ...rules import Rule
-from .. import recording
-from ..problem import JointProblem, Parameter, Problem, moved_by
+from ...rules import Rule, log_floor_gap
+from ..coordinates import LinearHead
+from ..problem import Parameter, Problem
+from ..progress import NOTHING_SO_FAR
 from .coordinates import STATE, DecoderArrays, DenseArrays, FactoredArrays, SpanArrays
-from .loop import Law, Log, loop
+from .loop import Law, Log, Logs, Records, loop
 from .softmax import ScoreArrays, Softmax
 
 BLOCK = 24576  # numbers of a block's tokens, 200 kB
@@ -28,40 +27,33 @@ def padded(matrix: torch.Tensor) -> np.ndarray:
     return copy
 
 
-def padded_square(matrix: torch.Tensor) -> np.ndarray:
-    """`padded`, with the rows padded as the columns are."""
-    extra = -len(matrix) % 8
-    return padded(torch.nn.functional.pad(matrix, (0, extra, 0, extra)))
-
-
-def first_rows(rows) -> np.ndarray:
-    """(n + 1,) where each sequence's rows begin, and the end."""
-    counts = torch.bincount(rows.sequence, minlength=len(rows.queries))
-    return np.concatenate([[0], counts.cumsum(0).numpy()])
-
-
-def span(part: Parameter, matrix: np.ndarray, weights: np.ndarray) -> SpanArrays:
-    """W or u in span coordinates, at its start."""
-    x, target = part.initial_gaps.numpy(), (*part.target_span, part.start_scalars.flatten())
-    held = (x.copy(), *(np.zeros_like(x) for _ in range(5)), x)
-    held = (*held, *(each.contiguous().numpy() for each in target))
-    size = part.scaled.size.numpy()
-    return SpanArrays(matrix, weights, np.zeros_like(x), *held, np.zeros_like(x), size)
+def span(part: Parameter, weights: np.ndarray, matrix: np.ndarray | None = None) -> SpanArrays:
+    """W or u in span coordinates, at its start; of K where no other matrix is given."""
+    matrix = padded(part.scaled.rows.gram()) if matrix is None else matrix
+    x, scalars = part.initial_gaps.numpy(), part.start_scalars.flatten().numpy()
+    alpha, margins = (each.numpy() for each in part.target_span)
+    q, x_low, beta, beta_low, speed_x, speed_beta, products = (np.zeros_like(x) for _ in range(7))
+    moving = (q, x.copy(), x_low, beta, beta_low, speed_x, speed_beta)
+    held = (x, alpha, margins, scalars, products, part.scaled.size.numpy())
+    return SpanArrays(matrix, weights, *moving, *held)
 
 
 def factored(part: Parameter, weights: np.ndarray, blocks: int) -> FactoredArrays:
     """W in span coordinates, without its Gram matrix."""
-    queries = part.scaled.rows.queries
-    form = span(part, (queries @ queries.T).numpy(), weights)._replace(blocks=blocks)
-    rows = padded(part.scaled.rows.differences)
-    R = np.zeros((len(queries), rows.shape[1]))
-    return FactoredArrays(*form, rows, R, np.zeros_like(R))
+    queries, rows = part.scaled.rows.queries, padded(part.scaled.rows.differences)
+    form = span(part, weights, (queries @ queries.T).numpy())._replace(blocks=blocks)
+    R, MR = np.zeros((2, len(queries), rows.shape[1]))
+    return FactoredArrays(*form, rows, R, MR)
 
 
 def dense(part: Parameter, blocks: int) -> DenseArrays:
     """W itself, at its start."""
     rows, queries = padded(part.scaled.rows.differences), padded(part.scaled.rows.queries)
-    W, target = padded_square(part.start), padded_square(part.unit_target)
+    extra = -len(part.start) % 8  # rows padded as columns are
+    W, target = (
+        padded(torch.nn.functional.pad(each, (0, 0, 0, extra)))
+        for each in (part.start, part.unit_target)
+    )
     G, Y, R = np.zeros_like(W), np.zeros_like(queries), np.zeros_like(queries)
     moved = (W, W.reshape(-1), np.zeros(W.size), G, G.reshape(-1))
     products, size = np.zeros(len(rows)), part.scaled.size.numpy()
@@ -72,41 +64,36 @@ def decoder(part: Parameter, weights: np.ndarray) -> DecoderArrays:
     """u itself, at its start."""
     rows = padded(part.scaled.rows.rows)
     u, target = padded(part.start[None])[0], padded(part.unit_target[None])[0]
+    low, gradient = np.zeros_like(u), np.zeros_like(u)
     products, size = np.zeros(len(rows)), part.scaled.size.numpy()
-    return DecoderArrays(
-        rows, weights, u, np.zeros_like(u), np.zeros_like(u), target, products, size
-    )
+    return DecoderArrays(rows, weights, u, low, gradient, target, products, size)
 
 
-def in_one_block(*parts: NamedTuple | None) -> list[NamedTuple | None]:
+def in_one_block(*parts: Any) -> list[Any]:
     """The parts with copies of their arrays in one block, on 64-byte boundaries, shared as before.
 
     Which version of a loop LLVM's code takes, and so the last bit of a sum, may depend on how
     far arrays lie apart, and that of a product by BLAS on where they begin.
     """
     arrays = [each for part in parts for each in part or () if isinstance(each, np.ndarray)]
+    owners = [each.base if isinstance(each.base, np.ndarray) else each for each in arrays]
     places, size = {}, 0
-    for owner in map(_owner, arrays):
+    for owner in owners:
         if id(owner) not in places:
             places[id(owner)] = size
             size += -(-owner.nbytes // LINE) * LINE
     raw = np.zeros(size + LINE, np.uint8)
     block = raw[-raw.ctypes.data % LINE :]
-
-    def moved(array):
-        if not isinstance(array, np.ndarray):
-            return array
-        owner = _owner(array)
+    copies = []
+    for array, owner in zip(arrays, owners, strict=True):
         at = places[id(owner)] + array.ctypes.data - owner.ctypes.data
-        copy = np.ndarray(array.shape, array.dtype, block, at)
-        copy[...] = array
-        return copy
-
-    return [part and type(part)(*map(moved, part)) for part in parts]
-
-
-def _owner(array: np.ndarray) -> np.ndarray:
-    return array.base if isinstance(array.base, np.ndarray) else array
+        copies.append(np.ndarray(array.shape, array.dtype, block, at))
+        copies[-1][...] = array
+    left = iter(copies)
+    return [
+        part and type(part)(*[next(left) if isinstance(x, np.ndarray) else x for x in part])
+        for part in parts
+    ]
 
 
 class CompiledEngine:
@@ -114,41 +101,36 @@ class CompiledEngine:
 
     Parameters
     ----------
-    problem : Problem or JointProblem
+    problem : LinearHead
+        In any coordinates; "factored" are the span's.
     rule : Rule
-    coordinates : {"span", "factored", "dense"}
-    recorded, records : arrays
-        The iterations to record, sorted, and a row for each.
+    recorded : array
+        The iterations to record, sorted.
     """
 
     name = "compiled"
 
-    def __init__(self, problem, rule: Rule, coordinates: str, recorded, records):
-        self.problem, self.coordinates, self.records = problem, coordinates, records
-        nothing = (np.array(recording.NOTHING_SO_FAR) for _ in range(2))
-        self.log = Log(np.append(recorded, [-1]), records, *nothing)
-        self.law, self.softmax = law_of(problem, rule), Softmax.of(problem.N, problem.n)
-        joint = isinstance(problem, JointProblem)
-        self.u = self._decoder(problem.u) if joint else None
-        self.scores = joint_scores(problem, self.u.products) if joint else fixed_scores(problem)
-        self.W = self._matrix(problem.matrix)
-        parts = in_one_block(self.softmax, self.scores, self.W, self.u)
+    def __init__(self, problem: LinearHead, rule: Rule, recorded: np.ndarray):
+        self.problem, self.rule, self.coordinates = problem, rule, problem.coordinates
+        data = problem.data
+        self.records = empty_records(data, len(recorded))
+        self.law, self.log = law_of(data, rule), log_of(self.records, recorded)
+        N, n = (8 * (-(-size // 8)) for size in (data.N, data.n))
+        softmax = Softmax(*np.zeros((4, N)), *np.zeros((9, n)), *np.zeros((2, 3, n)))
+        blocks = max(1, min(data.n, data.W.rows.differences.numel() // BLOCK))
+        W: SpanArrays | FactoredArrays | DenseArrays
+        if self.coordinates == "dense":
+            W = dense(data.W, blocks)
+        elif self.coordinates == "factored":
+            W = factored(data.W, softmax.p[: data.N], blocks)
+        else:
+            W = span(data.W, softmax.p[: data.N])
+        u = None
+        if data.u is not None:
+            make = decoder if self.coordinates == "dense" else span
+            u = make(data.u, np.zeros(len(data.u.rows.rows)))
+        parts = in_one_block(softmax, scores_of(data, u), W, u)
         self.softmax, self.scores, self.W, self.u = parts
-
-    def _matrix(self, part: Parameter):
-        p, rows = self.softmax.p[: self.problem.N], part.rows.differences
-        blocks = max(1, min(self.problem.n, rows.numel() // BLOCK))
-        if self.coordinates == "dense":
-            return dense(part, blocks)
-        if self.coordinates == "factored":
-            return factored(part, p, blocks)
-        return span(part, padded(part.scaled.rows.gram()), p)
-
-    def _decoder(self, part: Parameter):
-        weights = np.zeros(len(part.rows.rows))
-        if self.coordinates == "dense":
-            return decoder(part, weights)
-        return span(part, padded(part.scaled.rows.gram()), weights)
 
     def run(self, step: int, last: int) -> tuple[int, int]:
         """Iterate; returns (status, step reached)."""
@@ -156,7 +138,18 @@ class CompiledEngine:
         moved = (self.W, self.u, self.log, (step, last, row))
         return loop(self.law, self.scores, self.softmax, *moved)
 
-    def state_arrays(self) -> dict:
+    @property
+    def x(self) -> torch.Tensor:
+        """A copy of the iterate, as the problem has it."""
+        if self.coordinates != "dense":
+            forms = [form for form in (self.u, self.W) if form is not None]
+            return torch.from_numpy(np.hstack([np.stack([each.x, each.beta]) for each in forms]))
+        d = self.problem.data.d
+        u = [] if self.u is None else [self.u.u[None, :d]]
+        return torch.from_numpy(np.concatenate([*u, self.W.W[:d, :d]]))
+
+    def state_arrays(self) -> dict[str, np.ndarray]:
+        """Of W, and of u where it is trained, and what has accumulated."""
         forms = {"W": self.W} if self.u is None else {"W": self.W, "u": self.u}
         arrays = {
             f"{name}.{field}": getattr(form, field)
@@ -165,35 +158,38 @@ class CompiledEngine:
         }
         return arrays | {"progress": self.log.progress, "u_progress": self.log.u_progress}
 
-    def marks(self) -> dict:
-        """None: its rule and problem are known by their numbers."""
-        return {}
-
-    def restore(self, arrays: dict) -> None:
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take back `state_arrays`."""
         for name, array in self.state_arrays().items():
             array[...] = arrays[name]
 
-    def gaps(self) -> torch.Tensor:
-        """(N',) logit gaps of W."""
-        return torch.from_numpy(self.W.products.copy())
-
-    def matrix(self) -> torch.Tensor | Callable[[], torch.Tensor]:
-        """W, or in coordinates of its rows what makes it, since it may be larger than all else."""
-        part, form = self.problem.matrix, self.W
-        if isinstance(form, DenseArrays):
-            return torch.from_numpy(form.W[: self.problem.d, : self.problem.d].copy())
-        beta = torch.from_numpy(form.beta.copy())
-        return functools.partial(moved_by, part.start, part.scaled.rows, beta)
-
-    def decoder(self) -> torch.Tensor:
-        """u."""
-        part, form = self.problem.u, self.u
-        if isinstance(form, DecoderArrays):
-            return torch.from_numpy(form.u[: len(part.start)].copy())
-        return moved_by(part.start, part.scaled.rows, torch.from_numpy(form.beta.copy()))
+    def marks(self) -> dict[str, Any]:
+        """None: its rule and problem are known by their numbers."""
+        return {}
 
 
-def law_of(problem: Problem | JointProblem, rule: Rule) -> Law:
+def empty_records(problem: Problem, count: int) -> dict[str, np.ndarray]:
+    """Room for what `LinearHead.record` and a loop in torch record, under the same names."""
+    parts = {"W": problem.W} if problem.u is None else {"u": problem.u, "W": problem.W}
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(Logs._fields, ())
+    shapes |= dict.fromkeys(Records._fields[:3], () if problem.u is None else (2,))
+    for name, part in parts.items():
+        shapes |= {f"{name}_measure": (4,), f"{name}_products": (len(part.rows.sequence),)}
+    return {name: np.full((count, *shape), np.nan) for name, shape in shapes.items()}
+
+
+def log_of(records: dict[str, np.ndarray], recorded: np.ndarray) -> Log:
+    """The records as the loop has them."""
+    of_parts: list[Records | None] = [None, None]
+    for k, name in enumerate(["W", "u"][: 1 + ("u_measure" in records)]):
+        each = (np.atleast_2d(records[field].T)[k - 1] for field in Records._fields[:3])
+        of_parts[k] = Records(*each, records[f"{name}_measure"], records[f"{name}_products"])
+    logs = Logs(*(records[field] for field in Logs._fields))
+    nothing = (np.array(NOTHING_SO_FAR) for _ in range(2))
+    return Log(np.append(recorded, [-1]), logs, *of_parts, *nothing)
+
+
+def law_of(problem: Problem, rule: Rule) -> Law:
     """`rule` as the loop has it."""
     return Law(
         loss=problem.loss.compiled,
@@ -201,7 +197,7 @@ def law_of(problem: Problem | JointProblem, rule: Rule) -> Law:
         gap_power=rule.gap_power,
         norm_power=rule.norm_power,
         log_max_step=rule.log_max_step,
-        log_floor_gap=problem.log_floor_gap(rule),
+        log_floor_gap=log_floor_gap(problem.log_floor, rule.loss_floor),
         momentum=float(rule.momentum),
         averaging=rule.averaging,
         separate=not rule.common_step,
@@ -210,17 +206,16 @@ def law_of(problem: Problem | JointProblem, rule: Rule) -> Law:
     )
 
 
-def fixed_scores(problem: Problem) -> ScoreArrays:
-    """ScoreArrays of a decoder that stays."""
-    start = first_rows(problem.rows)
-    delta = problem.scores.delta[problem.rows.sequence, problem.column].numpy()
+def scores_of(problem: Problem, u: SpanArrays | DecoderArrays | None) -> ScoreArrays:
+    """Scores of a decoder that stays; or those of u, its products with its rows, which move."""
+    rows, n = problem.W.rows, problem.n
+    counts = torch.bincount(rows.sequence, minlength=n)
+    start = np.concatenate([[0], counts.cumsum(0).numpy()])
+    log_size = problem.W.scaled.log_size.numpy()
+    if u is not None:
+        log_u_size, none = problem.u.scaled.log_size.numpy(), np.zeros(n, bool)
+        return ScoreArrays(start, u.products[:n], u.products[n:], none, log_size, log_u_size)
+    delta = problem.scores.delta[problem.place].numpy()
     uniform = np.array([len(set(part)) == 1 for part in np.split(delta, start[1:-1])])
-    logs = (problem.scaled.log_size.numpy(), np.zeros(problem.n))
-    return ScoreArrays(start, problem.scores.top.numpy(), delta, uniform, *logs)
-
-
-def joint_scores(problem: JointProblem, x: np.ndarray) -> ScoreArrays:
-    """ScoreArrays that are u's products x with its rows, and move with them."""
-    n = problem.n
-    logs = (part.scaled.log_size.numpy() for part in (problem.W, problem.u))
-    return ScoreArrays(first_rows(problem.W.rows), x[:n], x[n:], np.zeros(n, bool), *logs)
+    top = problem.scores.top.numpy()
+    return ScoreArrays(start, top, delta, uniform, log_size, np.zeros(n))

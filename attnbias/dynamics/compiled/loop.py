@@ -13,15 +13,15 @@ import numpy as np
 from numba import njit
 from numba.core import event
 
-from .. import problem, recording
+from .. import problem, progress
 from ..problem import LEAST_SQUARE, LIFT
+from ..progress import DIVERGED, LEAST_SO_FAR, LONGEST_SO_FAR, PATH_SUM, RUNNING, ZERO_GRADIENT
 from .arithmetic import OPTIONS, Step, inline, inline_sum, log_add
 from .cache import keep
 from .coordinates import combine, direction, fill, measure, measure_exactly, move
 from .softmax import decoder_weights, log_means, scale_weights, softmax
 
-take_length = inline(recording.take_length)
-record_accumulated = inline(recording.record_accumulated)
+take_length = inline(progress.take_length)
 
 
 class Law(NamedTuple):
@@ -45,8 +45,20 @@ class Law(NamedTuple):
     W_decay: float
 
 
-class Log(namedtuple("Log", "recorded records progress u_progress")):
-    """What is kept of a run: records[row] takes iteration recorded[row], and -1 stands last."""
+class Log(namedtuple("Log", "recorded logs W u progress u_progress")):
+    """What is kept of a run: rows of `logs`, `W` and `u`, where it is trained, take the iterations
+    `recorded`, behind which stands -1.
+    """
+
+
+class Logs(
+    namedtuple("Logs", "log_loss log_loss_gap log_grad_norm log_nonopt_score least_opt_score")
+):
+    """Records of an iterate, one array each."""
+
+
+class Records(namedtuple("Records", "log_step_size path_length longest_step measure products")):
+    """Records of W or of u."""
 
 
 @inline
@@ -90,25 +102,25 @@ def fixed_step(law, row, scores, s, scale, norm2, log):
     if -np.inf == H:  # every weight is zero
         H = 0.0
     if not (np.isfinite(norm2) and np.isfinite(Q + H)):
-        return recording.DIVERGED, 0.0
-    records, norm = log.records, half_log(norm2)
+        return DIVERGED, 0.0
+    logs, norm = log.logs, half_log(norm2)
     loss = gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
         loss, gap, nonopt = log_means(law.loss, scores, s, 0.0, Q)
     if row >= 0:
-        records[row, recording.LOG_LOSS] = loss
-        records[row, recording.LOG_NONOPT] = nonopt
-        records[row, recording.LOG_GAP] = gap + Q
-        records[row, recording.LOG_NORM] = norm + Q + H
-        records[row, recording.LOG_STEP] = -np.inf
+        logs.log_loss[row] = loss
+        logs.log_nonopt_score[row] = nonopt
+        logs.log_loss_gap[row] = gap + Q
+        logs.log_grad_norm[row] = norm + Q + H
+        log.W.log_step_size[row] = -np.inf
     if norm == -np.inf:
-        return recording.ZERO_GRADIENT, 0.0
+        return ZERO_GRADIENT, 0.0
     if row >= 0:
         # not size - Q: what the rule itself gives keeps its digits however large Q is
         size_alone = power_law(law, gap + Q, norm + Q + H, 0.0)
-        records[row, recording.LOG_STEP] = min(size_alone, law.log_max_step)
+        log.W.log_step_size[row] = min(size_alone, law.log_max_step)
     size = power_law(law, gap - H, norm, Q + H)
-    return recording.RUNNING, math.exp(min(size, law.log_max_step + Q + H))
+    return RUNNING, math.exp(min(size, law.log_max_step + Q + H))
 
 
 @inline
@@ -143,66 +155,61 @@ def joint_step(law, at, scores, s, scales, norms2, log):
     if -np.inf == H_W:  # tied scores: attention is worth nothing
         H_W = H_u
     if not (np.isfinite(norms2[0]) and np.isfinite(norms2[1]) and np.isfinite(P + H_u + H_W)):
-        return recording.DIVERGED, 0.0, 0.0
+        return DIVERGED, 0.0, 0.0
     u, W = half_log(norms2[0]), half_log(norms2[1])
     t, row = at
     gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
         gap, _, nonopt = log_means(law.loss, scores, s, P, 0.0)  # L* = 0: the gap is the loss
     if row >= 0:
-        records = log.records
-        records[row, recording.LOG_LOSS] = records[row, recording.LOG_GAP] = gap + P
-        records[row, recording.LOG_NONOPT] = nonopt
-        records[row, recording.LOG_NORM] = log_hypot(u + H_u, W + H_W) + P
-        records[row, recording.LOG_STEP] = -np.inf
-        records[row, recording.RECORDS + scores.delta.shape[0] + recording.LOG_U_STEP] = -np.inf
+        logs = log.logs
+        logs.log_loss[row] = logs.log_loss_gap[row] = gap + P
+        logs.log_nonopt_score[row] = nonopt
+        logs.log_grad_norm[row] = log_hypot(u + H_u, W + H_W) + P
+        log.W.log_step_size[row] = -np.inf
+        log.u.log_step_size[row] = -np.inf
     if u == -np.inf and -np.inf == W:
-        return recording.ZERO_GRADIENT, 0.0, 0.0
+        return ZERO_GRADIENT, 0.0, 0.0
     if row >= 0:
         # not sizes - P: what the rule itself gives keeps its digits however large P is
         eta_u, eta_W = joint_sizes(law, t, gap + P, (u + P + H_u, W + P + H_W), 0.0, (0.0, 0.0))
-        records[row, recording.LOG_STEP] = eta_W
-        records[row, recording.RECORDS + scores.delta.shape[0] + recording.LOG_U_STEP] = eta_u
+        log.W.log_step_size[row] = eta_W
+        log.u.log_step_size[row] = eta_u
     sizes = joint_sizes(law, t, gap, (u, W), P, (H_u, H_W))
     # a factor may be infinite; a gradient of zero moves nothing all the same
     f_u = math.exp(sizes[0]) if u > -np.inf else 0.0
     f_W = math.exp(sizes[1]) if -np.inf < W else 0.0
-    return recording.RUNNING, f_u, f_W
+    return RUNNING, f_u, f_W
 
 
 @inline
-def record_size(form, line, at):
+def record_measure(form, line):
     """`measure` of an iterate, lifted where its squares would not be floats."""
-    line[at], line[at + 1], line[at + 2] = measure(form, 1.0)
-    line[at + 3] = 1.0
-    if line[at] < LEAST_SQUARE:
+    line[0], line[1], line[2] = measure(form, 1.0)
+    line[3] = 1.0
+    if line[0] < LEAST_SQUARE:
         norm2, along, across2 = measure_exactly(form, LIFT)
         if norm2 < np.inf:  # a start of ordinary size has no lifted scalars, and needs none
-            line[at], line[at + 1], line[at + 2], line[at + 3] = norm2, along, across2, LIFT
+            line[0], line[1], line[2], line[3] = norm2, along, across2, LIFT
 
 
 @inline
-def record_forms(W, u, log, row):
-    """Norms and alignment, what has accumulated, gaps and scores."""
-    records, first = log.records, recording.RECORDS + W.products.shape[0]
-    record_size(W, records[row], recording.NORM2)
-    record_accumulated(log.progress, records, row)
-    for k in range(W.products.shape[0]):
-        records[row, recording.RECORDS + k] = W.products[k]
-    if u is not None:
-        record_size(u, records[row], first + recording.U_NORM2)
-        records[row, first + recording.U_PATH] = log.u_progress[recording.PATH_SUM]
-        for j in range(u.products.shape[0]):
-            records[row, first + recording.U_RECORDS + j] = u.products[j]
+def record_form(form, records, progress, row):
+    """Norms and alignment, products with the rows, and the path so far."""
+    record_measure(form, records.measure[row])
+    records.path_length[row] = progress[PATH_SUM]
+    records.longest_step[row] = progress[LONGEST_SO_FAR]
+    for k in range(form.products.shape[0]):
+        records.products[row, k] = form.products[k]
 
 
 @inline_sum
 def update_least_softmax(progress, s, n):
     """Keep the least softmax of an optimal token so far."""
-    least = progress[recording.LEAST_SO_FAR]
+    least = progress[LEAST_SO_FAR]
     for i in range(n):
         least = min(least, s.opt[i])
-    progress[recording.LEAST_SO_FAR] = least
+    progress[LEAST_SO_FAR] = least
 
 
 def _make(sources: str):
@@ -244,21 +251,24 @@ def _make(sources: str):
                 scales = (P, H_u, Q + H)
                 norms2 = (direction(u, s.weight, t % 2 == 1), norm2)
                 status, f_u, f = joint_step(law, (t, row), scores, s, scales, norms2, log)
-            if status == recording.DIVERGED:
+            if status == DIVERGED:
                 return status, t
             if row >= 0:
-                record_forms(W, u, log, row)
+                log.logs.least_opt_score[row] = log.progress[LEAST_SO_FAR]
+                record_form(W, log.W, log.progress, row)
+                if u is not None:
+                    record_form(u, log.u, log.u_progress, row)
                 due += 1
-            if status != recording.RUNNING or t == last:
+            if status != RUNNING or t == last:
                 return status, t
             length = f * math.sqrt(max(norm2, 0.0))
             if law.averaging:
                 length *= t + 1.0
             if not take_length(log.progress, length):
-                return recording.DIVERGED, t
+                return DIVERGED, t
             if u is not None:  # noqa: SIM102 (by this alone numba leaves out what follows)
                 if not take_length(log.u_progress, f_u * math.sqrt(max(norms2[0], 0.0))):
-                    return recording.DIVERGED, t
+                    return DIVERGED, t
             if law.averaging:
                 share = t / (t + 1.0)
                 step = Step(True, share, share * f, f)
@@ -270,7 +280,7 @@ def _make(sources: str):
 
 
 def _sources() -> list[Path]:
-    others = [Path(recording.__file__), Path(problem.__file__)]
+    others = [Path(progress.__file__), Path(problem.__file__)]
     return [*sorted(Path(__file__).parent.glob("*.py")), *others]
 
 

@@ -42,12 +42,6 @@ class Softmax(namedtuple("Softmax", FIELDS)):
     others; slope; log_rest and weight, of which `softmax` speaks; x and y, three rows, are scratch.
     """
 
-    @classmethod
-    def of(cls, rows: int, sequences: int) -> Softmax:
-        """Room for the softmax of so many rows."""
-        N, n = (8 * (-(-size // 8)) for size in (rows, sequences))
-        return cls(*np.zeros((4, N)), *np.zeros((9, n)), *np.zeros((2, 3, n)))
-
 
 @inline_sum
 def softmax(kind, scores, g, s, a, b):

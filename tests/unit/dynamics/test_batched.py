@@ -22,11 +22,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from attnbias import GD, NGD, Dataset, Loss, Polyak, solve_w_svm, train
-from attnbias.dynamics import recording
+from attnbias.dynamics import progress
 from attnbias.dynamics.batched import step as module
 from attnbias.dynamics.batched.runs import CHUNK, BatchedRuns, batched_bytes
+from attnbias.dynamics.batched.step import RECORDED
 from attnbias.dynamics.loop import record_steps
 from attnbias.dynamics.problem import Problem
+from attnbias.dynamics.train import series_of
 from attnbias.errors import RangeError
 from attnbias.losses import as_loss
 
@@ -39,7 +41,7 @@ GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 def problem_of(data, loss="exponential", start=None, svm=None) -> Problem:
     start = torch.zeros(data.d, data.d, dtype=torch.float64) if start is None else start
-    return dataclasses.replace(Problem.of(data, as_loss(loss), start), svm=svm)
+    return Problem.of(data, as_loss(loss), start).aligned_with(svm)
 
 
 def problems_of(data, rules=RULES) -> list[Problem]:
@@ -59,11 +61,13 @@ def batch(problems, rules, steps, record=12, **options) -> BatchedRuns:
 
 def run_of(runs: BatchedRuns, s: int, r: int, rule) -> SimpleNamespace:
     """What a Trace would say of one of the runs."""
-    problem, records = runs.problems[s][r], runs.records[s, r]
-    done = recording.finished(runs.recorded, int(runs.steps[s, r]), records[:, recording.LOG_NORM])
-    no_gaps = np.full((len(records), problem.N), np.nan)
-    series = recording.matrix_series(problem, np.hstack([records, no_gaps])[done], rule.momentum)
-    status = recording.STATUS[int(runs.statuses[s, r])]
+    records = runs.records_of(s, r)
+    done = progress.finished(runs.recorded, int(runs.steps[s, r]), records["log_grad_norm"])
+    records = {name: values[done] for name, values in records.items()}
+    series = series_of(
+        runs.problems[s][r], SimpleNamespace(u=torch.zeros(1)), records, rule.momentum
+    )
+    status = progress.STATUS[int(runs.statuses[s, r])]
     return SimpleNamespace(**series, status=status, step=runs.recorded[done], W=runs.matrix(s, r))
 
 
@@ -71,8 +75,8 @@ def assert_each_is_that_of_train(runs, datas, rules, steps, tolerance=FORMS) -> 
     for s, data in enumerate(datas):
         for r, rule in enumerate(rules):
             problem = runs.problems[s][r]
-            options = {"loss": problem.loss, "W0": problem.start, "record": runs.recorded}
-            svm = False if problem.svm is None else problem.svm
+            options = {"loss": problem.loss, "W0": problem.W.start, "record": runs.recorded}
+            svm = False if problem.W.svm is None else problem.W.svm
             alone = train(data, rule, steps, coordinates="span", svm=svm, **options)
             run = run_of(runs, s, r, rule)
             assert_same_run(alone, run, tolerance, QUANTITIES)
@@ -94,7 +98,9 @@ def test_each_run_is_that_of_train(name):
     runs.run(0, 300)
     assert (runs.steps == 300).all()
     assert_each_is_that_of_train(runs, datas, RULES, 300)
-    runs.records[0, 0, :, recording.LOG_NORM] *= 1 + 1e-8  # the comparison sees a wrong record
+    runs.records[0, 0, :, RECORDED.index("log_grad_norm")] *= (
+        1 + 1e-8
+    )  # the comparison sees a wrong record
     with pytest.raises(AssertionError):
         assert_each_is_that_of_train(runs, datas[:1], RULES[:1], 300)
 
@@ -109,7 +115,7 @@ def test_far_past_saturation():
     ]
     runs = batch([problems], [rules], 1500)
     runs.run(0, 1500)
-    assert (runs.records[0, :3, -1, recording.LOG_NONOPT] < -1000).all()
+    assert (runs.records[0, :3, -1, RECORDED.index("log_nonopt_score")] < -1000).all()
     assert_each_is_that_of_train(runs, [data], rules, 1500)
 
 
@@ -153,13 +159,13 @@ def test_stopped_runs_stand_still_beside_healthy_ones(monkeypatch):
     runs, datas, rules = with_stops()
     runs.run(0, 50)
     assert runs.statuses.tolist() == [
-        [recording.RUNNING, recording.DIVERGED, recording.RUNNING],
-        [recording.ZERO_GRADIENT] * 3,
+        [progress.RUNNING, progress.DIVERGED, progress.RUNNING],
+        [progress.ZERO_GRADIENT] * 3,
     ]
     assert runs.steps.tolist() == [[50, 0, 50], [0, 0, 0]]
     before = [part.clone() for part in runs.state[:12]]
     runs.run(50, 150)
-    stopped = runs.statuses != recording.RUNNING
+    stopped = runs.statuses != progress.RUNNING
     for part, old in zip(runs.state[:12], before, strict=True):
         assert part.numpy()[stopped].tolist() == old.numpy()[stopped].tolist()
     assert not torch.equal(runs.state.g, before[0])  # the others went on
@@ -169,7 +175,7 @@ def test_stopped_runs_stand_still_beside_healthy_ones(monkeypatch):
     alone.run(0, 10)
     monkeypatch.setattr(alone, "iteration", None)  # nothing runs when all have stopped
     alone.run(10, 100)
-    assert alone.statuses.tolist() == [[recording.DIVERGED]] and alone.steps.tolist() == [[0]]
+    assert alone.statuses.tolist() == [[progress.DIVERGED]] and alone.steps.tolist() == [[0]]
 
 
 def test_chunks_change_no_number():

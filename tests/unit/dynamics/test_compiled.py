@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import attnbias
-from attnbias.dynamics import problem, recording
+from attnbias.dynamics import problem, progress
 from attnbias.dynamics.compiled import arithmetic, engine
 from attnbias.dynamics.compiled import loop as module
 from attnbias.dynamics.compiled.coordinates import DecoderArrays
@@ -46,7 +46,7 @@ def test_the_loop_is_kept_under_the_digest_of_all_that_it_is_compiled_from():
     """numba looks at the loop's own file alone; what a closure holds is part of the key."""
     assert [cell.cell_contents for cell in module.loop.py_func.__closure__] == [module._digest()]
     folder = Path(module.__file__).parent
-    needed = {Path(recording.__file__), Path(problem.__file__)} | set(folder.glob("*.py"))
+    needed = {Path(progress.__file__), Path(problem.__file__)} | set(folder.glob("*.py"))
     assert set(module._sources()) == needed
     used = [name for name in sys.modules if name.startswith("attnbias.dynamics.compiled.")]
     assert {Path(sys.modules[name].__file__) for name in used} <= needed

@@ -25,7 +25,7 @@ from tolerances import AUTOGRAD, CLOSED_FORM, FORMS, PRINTED_FIVE_RELATIVE, PRIN
 
 from attnbias import GD, NGD, Dataset, Polyak, Trace, solve_u_svm, solve_w_svm, train
 from attnbias.dynamics import arguments
-from attnbias.dynamics.recording import OF_OPTIMAL
+from attnbias.dynamics.trace import OF_OPTIMAL
 from attnbias.errors import DtypeError, InfeasibleError, RangeError
 from attnbias.theorems.run import TraceView
 

@@ -407,7 +407,7 @@ def test_a_checkpoint_without_a_step_of_the_run_is_refused(tmp_path, step):
         some_run(**options)
     words = {name: array.astype(str) for name, array in arrays.items()}
     write_npz(options["checkpoint"], words, header)
-    with pytest.raises(FileFormatError, match="expected records, float64"):
+    with pytest.raises(FileFormatError, match="expected recordslog_grad_norm, float64"):
         some_run(**options)
 
 

@@ -43,7 +43,7 @@ from attnbias import (
     train,
 )
 from attnbias.dynamics.choice import choose_coordinates, iteration_work
-from attnbias.dynamics.loop import record_steps
+from attnbias.dynamics.loop import Iteration, record_steps
 from attnbias.errors import DtypeError, RangeError
 from attnbias.losses import LOGISTIC
 
@@ -231,12 +231,13 @@ def test_auto_takes_the_cheapest_coordinates():
     assert iteration_work(500, 1500, 5)["dense"] == min(iteration_work(500, 1500, 5).values())
 
     class Huge:
-        n, N, d = 2000, 40000, 3000
-        matrix = SimpleNamespace(rows=SimpleNamespace(keys=None))
+        n, N, d, u = 2000, 40000, 3000, None
+        W = SimpleNamespace(rows=SimpleNamespace(keys=None))
 
-    assert choose_coordinates(Huge, 10**6, joint=False) != "span"  # 13 GB of Gram matrix
-    assert choose_coordinates(Huge, 10**6, joint=False, factored=False) == "dense"
-    assert choose_coordinates(Huge, 10**6, joint=True) == "dense"
+    assert choose_coordinates(Huge, 10**6, GD(1), None) != "span"  # 13 GB of Gram matrix
+    assert choose_coordinates(Huge, 10**6, GD(1), Iteration) == "dense"
+    Huge.u = object()
+    assert choose_coordinates(Huge, 10**6, GD(1), None) == "dense"
     for (n, T, d), form in (((3, 3, 10), "span"), ((60, 4, 3), "dense")):
         trace = train(random_data(n, T, d, seed=0), NGD(0.1), 5, train_u=True, svm=False)
         assert trace.meta["coordinates"] == form
