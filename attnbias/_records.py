@@ -1,4 +1,4 @@
-"""Records: json, with arrays beside it or alone, sealed by a checksum, never unpickled.
+"""Records: json, alone or with arrays or a table beside it, sealed by a checksum, never unpickled.
 
 And where a result comes from, which its record says: command, commit, versions, device, date.
 """
@@ -18,19 +18,24 @@ import sys
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import torch
 
 from . import __version__
+from ._extras import need
 from ._files import as_path, read_text, reading, write_text, writing
 from .errors import ChecksumError, DtypeError, FileFormatError
 
+if TYPE_CHECKING:
+    import pandas
+
 FORMAT = 2  # 1 had no checksum; raise it when the meaning of something stored changes
 _HEADER, _SEAL = "attnbias_json", "sha256"
+TABLE, _TABLE_HEADER = "table", b"attnbias"  # of a Parquet file
 _SEALED = "attnbias_sealed"  # an empty array that says that a header belongs to the others
 # A file of ours is not compressed; one of a user's may be, within reason.
 _LEAST_LIMIT, _LARGEST_RATIO = 2**26, 20
@@ -289,3 +294,58 @@ def _device_name(device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"{device.type} ({platform.machine()})"
+
+
+def write_table(path, frame: pandas.DataFrame, header: dict) -> Path:
+    """Write a frame and a header to `path`, whole or not at all.
+
+    Raises
+    ------
+    MissingExtraError, MissingFileError, FileAccessError
+    """
+    pyarrow, parquet = need("pyarrow", "sweeps"), need("pyarrow.parquet", "sweeps")
+    table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    own = json.dumps(seal({"kind": TABLE, **header}, _columns(table.to_pandas()))).encode()
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), _TABLE_HEADER: own})
+    with writing(path) as stream:
+        parquet.write_table(table, stream, compression="zstd", write_page_checksum=True)
+    return as_path(path)
+
+
+def _columns(frame: pandas.DataFrame) -> Iterator[bytes]:
+    """What the seal is taken of: names, types and values, column by column."""
+    for name, column in frame.items():
+        values = column.to_numpy()
+        yield f"{name} {column.dtype}".encode()
+        yield repr(values.tolist()).encode() if values.dtype == object else values.tobytes()
+
+
+def read_table(path, keys: tuple[str, ...]) -> tuple[pandas.DataFrame, dict]:
+    """A frame and its header, which must have these keys.
+
+    Raises
+    ------
+    MissingExtraError, MissingFileError, FileFormatError
+    """
+    parquet = need("pyarrow.parquet", "sweeps")
+    path = as_path(path)
+    with reading(path) as stream:
+        try:
+            table = parquet.read_table(stream, page_checksum_verification=True)
+            frame = table.to_pandas()
+            header = json.loads((table.schema.metadata or {}).get(_TABLE_HEADER, b"{}"))
+        except Exception as error:  # a flipped bit makes pyarrow and pandas raise many kinds
+            raise unreadable(path, f"{type(error).__name__}: {error}"[:200]) from None
+    if not set(keys) <= header.keys():
+        raise unreadable(path, "a Parquet file without the header of one")
+    header = require_seal(path, {"kind": TABLE, "format": 1} | header, TABLE, _columns(frame))
+    return frame, header
+
+
+def unreadable(path, got: str, expected="a Parquet file of this library") -> FileFormatError:
+    return FileFormatError(
+        str(path),
+        expected=expected,
+        got=got,
+        remedy="delete it and run again: a sweep goes on with the rest",
+    )

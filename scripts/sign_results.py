@@ -16,8 +16,7 @@ from pathlib import Path
 from pandas.testing import assert_frame_equal
 
 from attnbias import experiments
-from attnbias._records import FORMAT, read_json, write_json
-from attnbias.sweeps.parquet import read_table, write_table
+from attnbias._records import FORMAT, read_json, read_table, write_json, write_table
 
 
 def sign(path: Path) -> bool:

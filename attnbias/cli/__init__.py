@@ -122,7 +122,7 @@ COMMANDS = (
         "train over a grid of data, rules and settings, or resume it",
         sweep_arguments,
         run_sweep,
-        ("sweep grid.toml --plan", "sweep grid.toml --workers 2"),
+        ("sweep grid.toml --dry-run", "sweep grid.toml --workers 2"),
         GRID,
         resumes=True,
     ),

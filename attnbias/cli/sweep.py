@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,9 +44,8 @@ def sweep_arguments(parser: argparse.ArgumentParser) -> None:
         "grid is data alone; repeatable"
     )
     parser.add_argument("--allow-code", metavar="MODULE", action="append", default=[], help=words)
-    parser.add_argument(
-        "--plan", action="store_true", help="say what it takes; run and import nothing"
-    )
+    words = "say how many runs there are; run nothing"
+    parser.add_argument("--dry-run", action="store_true", help=words)
     add_json(parser)
 
 
@@ -55,17 +53,15 @@ def run_sweep(arguments: argparse.Namespace) -> tuple[dict, object]:
     import joblib
 
     from .. import sweeps
-    from ..sweeps.grid import multiplied
 
     given = sweeps.read_config(arguments.config)
-    if arguments.plan:
-        grid = multiplied(given, arguments.allow_code, imports=False)
-        plan = sweeps.plan(grid, arguments.workers or 1)
-        return dataclasses.asdict(plan), plan
     out = Path(arguments.out or Path(arguments.config).with_suffix(""))
     with contextlib.ExitStack() as stack:
         if arguments.allow_code:
             stack.enter_context(_importable(Path(arguments.config).resolve().parent))
+        if arguments.dry_run:
+            grid = sweeps.read_grid(given, arguments.allow_code)
+            return {"runs": grid.runs, "data_sets": len(grid.points)}, grid
         if arguments.dask is not None:
             stack.enter_context(_cluster(arguments.dask))
             stack.enter_context(joblib.parallel_config("dask"))

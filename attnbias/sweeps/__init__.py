@@ -2,8 +2,7 @@
 
 from .grid import Grid, read_config, read_grid
 from .models import MODELS
-from .planning import Plan, plan
 from .run import sweep
 from .store import load
 
-__all__ = ["MODELS", "Grid", "Plan", "load", "plan", "read_config", "read_grid", "sweep"]
+__all__ = ["MODELS", "Grid", "load", "read_config", "read_grid", "sweep"]

@@ -7,6 +7,8 @@ import functools
 import importlib
 import inspect
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from .._validate import short
 from ..errors import AttnBiasError, DtypeError, RangeError
@@ -29,15 +31,34 @@ def as_modules(allow_code) -> tuple[str, ...]:
     return tuple(given)
 
 
-def imported(what: str, name: str, allowed: tuple[str, ...], imports: bool = True, kinds=()):
-    """The function "module:function" of an allowed module, or an object of these kinds.
+def resolved(
+    what: str, given, known: Mapping[str, Callable], allowed: tuple[str, ...], wanted: type
+) -> tuple[str, Any]:
+    """The name of a function and itself: one that is known, one's own, or an allowed module's.
 
-    None without `imports`. What such a module has itself imported is not looked into.
+    The last may also be an object of the class that is wanted.
 
     Raises
     ------
-    RangeError
+    RangeError, DtypeError
     """
+    if callable(given):
+        return next((name for name, each in known.items() if each is given), name_of(given)), given
+    if isinstance(given, str) and given in known:
+        return given, known[given]
+    if isinstance(given, str) and CODE.fullmatch(given):
+        return given, _imported(what, given, allowed, wanted)
+    raise (RangeError if isinstance(given, str) else DtypeError)(
+        what,
+        expected=f"one of {', '.join(known)}, a function that makes a {wanted.__name__}, or the "
+        "'module:function' of one",
+        got=short(given),
+        remedy="name one of these, or pass your own function",
+    )
+
+
+def _imported(what: str, name: str, allowed: tuple[str, ...], wanted: type):
+    """What such a module has itself imported is not looked into."""
     module, _, path = name.partition(":")
     if module not in allowed:
         raise RangeError(
@@ -47,13 +68,11 @@ def imported(what: str, name: str, allowed: tuple[str, ...], imports: bool = Tru
             remedy="if you trust that code, say so: on the command line by --allow-code "
             f"{module[:60]}, in Python by allow_code",
         )
-    if not imports:
-        return None
     try:
         found = importlib.import_module(module)
         for part in path.split("."):
             found = getattr(found, part)
-            if not callable(found) and not isinstance(found, kinds):
+            if not callable(found) and not isinstance(found, wanted):
                 raise TypeError(f"{part!r} is no function")
     except FOREIGN as error:  # the module's own errors among them
         remedy = "try the import in Python first"

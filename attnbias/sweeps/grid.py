@@ -18,11 +18,10 @@ from typing import Any
 from .._files import read_text
 from .._marks import in_words
 from .._validate import PathLike, require_int, require_type
-from ..dynamics.arguments import require_inputs
 from ..dynamics.loop import record_steps
-from ..errors import AttnBiasError, FileFormatError, RangeError
+from ..errors import FileFormatError, RangeError
 from .axes import MOST_RUNS, axes_of, combinations, distinct, plain, plain_list, writable
-from .code import FOREIGN, as_modules
+from .code import as_modules
 from .models import Point, points_of
 from .settings import Setting, Training, as_rule, as_training
 
@@ -53,6 +52,9 @@ class Grid:
     @property
     def runs(self) -> int:
         return len(self.points) * len(self.training.settings)
+
+    def __str__(self) -> str:
+        return f"{self.runs:,} runs on {len(self.points):,} data sets"
 
     @property
     def families(self) -> list[Point]:
@@ -161,11 +163,6 @@ def read_grid(grid: Mapping[str, Any], allow_code: Sequence[str] = ()) -> Grid:
     >>> len(read_grid(grid).points)
     6
     """
-    return multiplied(grid, allow_code)
-
-
-def multiplied(grid, allow_code=(), imports: bool = True) -> Grid:
-    """`read_grid`, which can leave code unimported: such a grid can be planned, and not run."""
     allowed = as_modules(allow_code)
     if isinstance(grid, Grid):
         return grid
@@ -176,32 +173,11 @@ def multiplied(grid, allow_code=(), imports: bool = True) -> Grid:
     counts = (sum(math.prod(map(len, block.values())) for block in blocks) for blocks in axes)
     require_int("number of runs", math.prod(counts), low=1, high=MOST_RUNS)
     data, rule, train = map(combinations, axes)
-    points = distinct("data", points_of(data, allowed, imports))
-    rules = [as_rule(block, allowed, imports) for block in rule]
-    trains = [as_training(block, allowed, imports) for block in train]
+    points = distinct("data", points_of(data, allowed))
+    rules = [as_rule(block, allowed) for block in rule]
+    trains = [as_training(block, allowed) for block in train]
     made = [Setting(rule=r, arguments=given, **t) for t in trains for r, given in rules]
     return Grid(points, Training(distinct("rule and train", made), steps, record))
-
-
-def try_families(grid: Grid) -> None:
-    """Make the first data set of each family, and see whether every setting can run on it.
-
-    Other errors of a function of one's own are left to its rows.
-
-    Raises
-    ------
-    AttnBiasError
-        Of any kind.
-    """
-    for point in grid.families:
-        try:
-            data = point.make()
-        except AttnBiasError:
-            raise
-        except FOREIGN:
-            continue
-        for setting in grid.training.settings:
-            require_inputs(data, setting.rule, None, setting.train_u)
 
 
 def _require_keys(grid) -> dict:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 
 from .._marks import differing, digest, projections
+from .._threads import one_thread
 from ..data import Dataset
 from ..dynamics.checkpoint import TOLERANCE, loss_mark, rule_mark
 from ..dynamics.coordinates import LinearHead
@@ -24,7 +25,8 @@ TOKENS = 2e-12  # tokens that agree to 1e-12 pass, as another machine's arithmet
 def marks_of(training: Training, point: Point) -> dict:
     """What the point makes here and now."""
     try:
-        return marks(training, point.make())
+        with one_thread():  # as the runs are made
+            return marks(training, point.make())
     except FOREIGN as error:
         return failed_marks(error)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from .._validate import require_type, short
 from ..data import Dataset, load_binary_mnist, make_dm, make_example1, make_separation_pair
-from ..errors import DtypeError, RangeError
 from .axes import cells, key_of, told_apart, writable
-from .code import CODE, bound, imported, name_of, same_function
+from .code import bound, resolved, same_function
 
 #: The data sets that a grid may call by a short name, and the functions that make them.
 MODELS: dict[str, Callable[..., Dataset]] = {
@@ -32,15 +31,14 @@ class Point:
         where several functions of a grid have one name.
     arguments : tuple of (str, value)
         All of the model's, defaults among them.
-    function : callable or None
-        None where it is code that was not to be imported.
+    function : callable
     cells : dict
         The arguments as the table holds them.
     """
 
     model: str
     arguments: tuple[tuple[str, object], ...]
-    function: Callable[..., Dataset] | None
+    function: Callable[..., Dataset]
     cells: Mapping[str, object]
 
     def make(self) -> Dataset:
@@ -75,7 +73,7 @@ class Point:
         return f"{self.model}({', '.join(f'{k}={short(v)}' for k, v in self.arguments)})"
 
 
-def points_of(blocks, allowed: tuple[str, ...], imports: bool) -> list[Point]:
+def points_of(blocks: Iterable, allowed: tuple[str, ...]) -> list[Point]:
     """A data set of each block, whose values are no lists any more.
 
     Raises
@@ -85,9 +83,8 @@ def points_of(blocks, allowed: tuple[str, ...], imports: bool) -> list[Point]:
     found = []
     for block in blocks:
         given = dict(block) if isinstance(block, dict) else {"model": block}
-        name, function = resolve_model(given.pop("model", ""), allowed, imports)
-        arguments = given if function is None else bound("model", name, function, (), given)
-        found.append((name, function, arguments))
+        name, function = _model(given.pop("model", ""), allowed)
+        found.append((name, function, bound("model", name, function, (), given)))
     # a file is known by its name, whatever reads it
     keys = [name if name.endswith(".npz") else same_function(made) for name, made, _ in found]
     names = told_apart(zip([name for name, *_ in found], keys, strict=True))
@@ -99,27 +96,9 @@ def points_of(blocks, allowed: tuple[str, ...], imports: bool) -> list[Point]:
     ]
 
 
-def resolve_model(model, allowed: tuple[str, ...] = (), imports: bool = True):
-    """A model's name and its function, which is left out for code without `imports`.
-
-    Raises
-    ------
-    RangeError, DtypeError, MissingFileError, FileFormatError
-    """
-    if callable(model):
-        known = (key for key, made in MODELS.items() if made is model)
-        return next(known, None) or name_of(model), model
-    if isinstance(model, str) and model in MODELS:
-        return model, MODELS[model]
-    if isinstance(model, str) and model.endswith(".npz"):
-        Dataset.load(model)  # refuses what is no file of tokens
-        return model, functools.partial(Dataset.load, model)
-    if isinstance(model, str) and CODE.fullmatch(model):
-        return model, imported("data.model", model, allowed, imports)
-    raise (RangeError if isinstance(model, str) else DtypeError)(
-        "data.model",
-        expected="one of " + ", ".join(MODELS) + ", a function that makes a Dataset, the "
-        "'module:function' of one, or a file that ends in .npz",
-        got=short(model),
-        remedy="name one of these, or pass your own function",
-    )
+def _model(given, allowed: tuple[str, ...]) -> tuple[str, Callable[..., Dataset]]:
+    """A model's name and its function; an npz file of tokens is one as well."""
+    if isinstance(given, str) and given.endswith(".npz"):
+        Dataset.load(given)  # refuses what is no file of tokens
+        return given, functools.partial(Dataset.load, given)
+    return resolved("data.model", given, MODELS, allowed, Dataset)

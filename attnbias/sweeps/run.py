@@ -16,14 +16,14 @@ from .._records import provenance
 from .._threads import one_thread
 from .._validate import DeviceLike, PathLike, as_device, require_flag, require_int
 from ..errors import DeviceError, DtypeError
-from .grid import Grid, read_grid, try_families
+from .families import try_families
+from .grid import Grid, read_grid
 from .identity import marks_of
 from .models import Point
-from .planning import plan
 from .settings import Training
 from .store import Store, parts_of
 from .table import columns, part
-from .task import Results, require_batched, run_batch, run_point
+from .task import require_batched, run_batch, run_point
 
 if TYPE_CHECKING:
     import pandas
@@ -73,7 +73,7 @@ def sweep(
     device : str or device
         "cpu", or a GPU, on which data sets of equal shape run together (not run on one yet).
     progress : bool
-        Say what the sweep takes, and show a progress bar, on standard error.
+        Say how many runs there are, and show a progress bar, on standard error.
     allow_code : str or sequence of str
         Modules whose functions the grid may name as "module:name". A grid may come from a file,
         which is data: without this it names no code, with it the module is imported.
@@ -123,10 +123,9 @@ def sweep(
         require_int("workers", workers, low=1, high=10**6)
     todo = read_grid(grid, allow_code)
     require_batched(todo.training, device)
-    size = plan(todo, joblib.effective_n_jobs(workers) if device.type == "cpu" else 1)
-    try_families(todo)
+    try_families(todo, joblib.effective_n_jobs(workers) if device.type == "cpu" else 1)
     if progress:
-        tqdm.write(str(size), file=sys.stderr)
+        tqdm.write(str(todo), file=sys.stderr)
     held: contextlib.AbstractContextManager[Store | None]
     held = contextlib.nullcontext() if out is None else Store.alone(out, todo)
     with held as store:
@@ -189,7 +188,7 @@ def workers_named(store: Store | None) -> Iterator[None]:
 
 def _marks(grid: Grid, done: dict, workers) -> Iterator[tuple[int, dict]]:
     """(number, marks) of the data sets that are done, made anew."""
-    jobs = (joblib.delayed(known_by)(grid.training, grid.points[number]) for number in done)
+    jobs = (joblib.delayed(marks_of)(grid.training, grid.points[number]) for number in done)
     pool = joblib.Parallel(n_jobs=workers, return_as="generator")
     yield from zip(done, pool(jobs), strict=True)
 
@@ -199,18 +198,17 @@ def _finished(
 ) -> Iterator[tuple[int, pandas.DataFrame, dict]]:
     """(number, rows, marks) of each data set, as they are finished."""
     dtypes = columns(grid)
-    jobs = ((grid.training, number, grid.points[number], dtypes) for number in left)
     if device.type == "cpu":
         pool = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")
+        jobs = ((grid.training, number, grid.points[number], dtypes) for number in left)
         yield from pool(joblib.delayed(work)(*job) for job in jobs)
         return
     for first in range(0, len(left), BATCH):
         batch = left[first : first + BATCH]
-        points = [grid.points[number] for number in batch]
         with one_thread():
-            results = run_batch(grid.training, points, device)
-        for number, point, found in zip(batch, points, results, strict=True):
-            yield number, _rows(grid.training, number, point, found, dtypes), found.marks
+            results = run_batch(grid.training, [grid.points[k] for k in batch], device)
+        for k, found in zip(batch, results, strict=True):
+            yield k, part(grid.training, k, grid.points[k], found, dtypes), found.marks
 
 
 def work(
@@ -219,14 +217,4 @@ def work(
     """One data set, in whatever process."""
     with one_thread():  # no number depends on how many are free
         found = run_point(training, point)
-    return number, _rows(training, number, point, found, dtypes), found.marks
-
-
-def known_by(training: Training, point: Point) -> dict:
-    """The marks of one data set, made as `work` makes it."""
-    with one_thread():
-        return marks_of(training, point)
-
-
-def _rows(training: Training, number: int, point: Point, found: Results, dtypes):
-    return part(training, number, point, found.facts, found.outcomes, dtypes)
+    return number, part(training, number, point, found, dtypes), found.marks

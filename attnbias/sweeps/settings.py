@@ -14,7 +14,7 @@ from ..losses import Loss
 from ..losses import as_loss as known_loss
 from ..rules import GD, NGD, Descent, Polyak, Rule
 from .axes import cells, key_of, told_apart
-from .code import CODE, bound, call_of, called, imported, name_of
+from .code import CODE, bound, call_of, called, resolved
 
 RULE = "rule_"  # stands before the arguments of a rule of one's own
 RULES = {"GD": GD, "NGD": NGD, "Polyak": Polyak}
@@ -123,7 +123,7 @@ class Training:
         return cells([{RULE + k: v for k, v in each.arguments} for each in self.settings])
 
 
-def as_rule(value, allowed: tuple[str, ...] = (), imports: bool = True) -> tuple[Descent, tuple]:
+def as_rule(value, allowed: tuple[str, ...] = ()) -> tuple[Descent, tuple]:
     """A rule, and the arguments that a function of one's own made it of.
 
     Parameters
@@ -149,22 +149,13 @@ def as_rule(value, allowed: tuple[str, ...] = (), imports: bool = True) -> tuple
             got=short(value),
             remedy="for example 'NGD(0.1)' or {'name': 'NGD', 'step_size': [0.1, 0.5]}",
         )
-    if not callable(name) and not _is_code(name):
-        make = RULES[require_choice("rule", name, tuple(RULES))]
-        return make(**bound("rule", name, make, positional, named)), ()
-    made, arguments = _own("rule", name, positional, named, allowed, imports, Descent)
-    if made is None:
-        made = Descent()  # what can be planned, and not run
-        made.name = f"{name} {positional} {named}"
-    return made, arguments
+    name, make = resolved("rule", name, RULES, allowed, Descent)
+    made, arguments = _called("rule", name, make, positional, named, Descent)
+    return made, () if name in RULES else arguments
 
 
-def _own(what, name, positional, named, allowed, imports, wanted: type) -> tuple:
-    """What code of one's own makes, or is, and the arguments; None for what is not imported."""
-    make = name if callable(name) else imported(what, name, allowed, imports, wanted)
-    if make is None:
-        return None, ()
-    name = name if isinstance(name, str) else name_of(name)
+def _called(what: str, name: str, make, positional: tuple, named: dict, wanted: type) -> tuple:
+    """What a function makes of its arguments, and these by name; an object makes itself."""
     if isinstance(make, wanted):
         bound(what, name, lambda: make, positional, named)
         return make, ()
@@ -172,11 +163,7 @@ def _own(what, name, positional, named, allowed, imports, wanted: type) -> tuple
     return called(what, name, make, arguments, wanted), tuple(arguments.items())
 
 
-def _is_code(name) -> bool:
-    return isinstance(name, str) and CODE.fullmatch(name) is not None
-
-
-def as_loss(value, allowed: tuple[str, ...] = (), imports: bool = True) -> str | Loss:
+def as_loss(value, allowed: tuple[str, ...] = ()) -> str | Loss:
     """The name of a loss, a `Loss` of one's own, or that of an allowed "module:function".
 
     Raises
@@ -187,13 +174,13 @@ def as_loss(value, allowed: tuple[str, ...] = (), imports: bool = True) -> str |
         return value if value.compiled is None else value.name
     if isinstance(value, str) and ":" in value:
         name, positional, named = call_of("train.loss", value)
-        if _is_code(name):
-            made, _ = _own("train.loss", name, positional, named, allowed, imports, Loss)
-            return as_loss(made) if imports else value
+        if CODE.fullmatch(name):
+            _, make = resolved("train.loss", name, {}, allowed, Loss)
+            return as_loss(_called("train.loss", name, make, positional, named, Loss)[0])
     return known_loss(value).name
 
 
-def as_training(block, allowed: tuple[str, ...] = (), imports: bool = True) -> dict:
+def as_training(block, allowed: tuple[str, ...] = ()) -> dict:
     """What a block of `train` says, defaults filled in.
 
     Raises
@@ -207,7 +194,7 @@ def as_training(block, allowed: tuple[str, ...] = (), imports: bool = True) -> d
     chosen = defaults | dict(block)
     require_choice("train.start", chosen["start"], ("random", "against"))
     return chosen | {
-        "loss": as_loss(chosen["loss"], allowed, imports),
+        "loss": as_loss(chosen["loss"], allowed),
         "W0_norm": require_number("train.W0_norm", chosen["W0_norm"], low=0, high=1e100),
         "train_u": require_flag("train.train_u", chosen["train_u"]),
     }

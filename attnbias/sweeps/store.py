@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING
 
 from .._extras import need
 from .._files import as_path, locked, results_folder
-from .._records import read_json, write_json
+from .._records import read_json, read_table, unreadable, write_json, write_table
 from .._validate import PathLike
 from ..errors import FileFormatError
 from .grid import Grid
 from .identity import other_marks
-from .parquet import read_table, unreadable, write_table
 from .table import columns
 
 FORMAT = 2  # raise it when the meaning of a column changes; 1 had no marks of the data
@@ -89,12 +88,10 @@ class Store:
         if header["key"] != self.key:
             spec = json.loads(self.grid.text)
             other = [name for name, value in spec.items() if header.get(name) != value]
-            sizes = [f"{len(header.get(name, []))} {name}" for name in ("points", "settings")]
             raise FileFormatError(
                 str(self.folder),
                 expected="results of this grid",
-                got=f"those of another: {', '.join(sizes)}, {header.get('steps')} steps "
-                f"(other {' and '.join(other)})",
+                got=f"those of another, with other {' and '.join(other)}",
                 remedy="give another folder; the results there were not touched",
             )
 
@@ -142,7 +139,7 @@ class Store:
 
     def _write(self, path: Path, frame, marks: dict, made: list) -> None:
         points = {str(number): each for number, each in marks.items()}
-        write_table(path, frame, dict(zip(HEADER, (made, self.key, points), strict=True)))
+        write_table(path, frame, {"made": made, "grid": self.key, "points": points})
 
     def finish(self) -> pandas.DataFrame:
         """The table of all parts, written to one file; the parts are removed."""

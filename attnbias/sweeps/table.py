@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,25 @@ RECORDED = ("step", *SERIES, "loss", "loss_gap", "grad_norm", "step_size", "opt_
 NOTHING = {"step": np.zeros(1, np.int64)} | dict.fromkeys(RECORDED[1:], np.full(1, np.nan))
 RESERVED = {"run", "point", "model", *OUTCOME, *SETTINGS, *FACTS, *RECORDED}
 LONGEST_ERROR = 1000  # characters of it that the table keeps
+
+
+class Results(NamedTuple):
+    """Of all settings on one data set.
+
+    Attributes
+    ----------
+    facts : dict
+        What the tokens decide: N', the SVM's margin, its support and its least slack.
+    outcomes : list of dict
+        One a setting, as `recorded` gives it. An error of the data or of the SVM is that of
+        every run.
+    marks : dict
+        What the data set and the code are known by.
+    """
+
+    facts: dict
+    outcomes: list[dict]
+    marks: dict
 
 
 def columns(grid: Grid) -> dict[str, str]:
@@ -78,13 +97,13 @@ def failed(error: BaseException) -> dict:
 
 
 def part(
-    training: Training, number: int, point: Point, facts: dict, outcomes: list[dict], dtypes
+    training: Training, number: int, point: Point, found: Results, dtypes: dict[str, str]
 ) -> pandas.DataFrame:
     """The rows of all runs on one data set."""
     import pandas
 
-    counts = [len(outcome["step"]) for outcome in outcomes]
-    constants = {"point": number, "model": point.model, **arguments(point), **facts}
+    outcomes, counts = found.outcomes, [len(outcome["step"]) for outcome in found.outcomes]
+    constants = {"point": number, "model": point.model, **arguments(point), **found.facts}
     runs = range(number * len(outcomes), (number + 1) * len(outcomes))
     told = zip(runs, training.columns(), training.rule_arguments(), outcomes, strict=True)
     each = pandas.DataFrame(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
 
 import psutil
 import torch
@@ -22,28 +21,9 @@ from .code import FOREIGN
 from .identity import failed_marks, marks
 from .models import Point
 from .settings import Setting, Training
-from .table import failed, recorded
+from .table import Results, failed, recorded
 
 SHARE = 0.8  # of the device's free memory
-
-
-class Results(NamedTuple):
-    """Of all settings on one data set.
-
-    Attributes
-    ----------
-    facts : dict
-        What the tokens decide: N', the SVM's margin, its support and its least slack.
-    outcomes : list of dict
-        One a setting, as `table.recorded` gives it. An error of the data or of the SVM is that of
-        every run.
-    marks : dict
-        What the data set and the code are known by.
-    """
-
-    facts: dict
-    outcomes: list[dict]
-    marks: dict
 
 
 def _prepared(training: Training, point: Point) -> tuple[Dataset, SVMSolution, dict] | Results:

@@ -14,6 +14,7 @@ from tolerances import CLOSED_FORM
 import benchmarks.__main__ as bench
 from attnbias import sweeps
 from attnbias.errors import FileFormatError, MissingFileError
+from attnbias.sweeps.families import needed_bytes
 from benchmarks import batched
 from benchmarks.record import Row, all_rows, read, write_group
 from tools.chapters import ROOT
@@ -194,17 +195,17 @@ def test_bytes_and_operations_of_the_batched_target():
     assert round(1e6 * seconds) == 22
 
 
-def planned(n: int, T: int, d: int, **train) -> int:
+def needed(n: int, T: int, d: int, **train) -> int:
     data = {"model": "example1", "n": n, "T": T, "d": d}
     grid = {"data": data, "rule": "NGD(0.1)", "steps": 1, "train": train}
-    return sweeps.plan(sweeps.read_grid(grid)).worker_bytes
+    return needed_bytes(sweeps.read_grid(grid), 1, n, T, d)
 
 
-def test_the_plan_is_above_what_the_parts_take():
+def test_what_a_sweep_is_said_to_need_is_above_what_the_parts_take():
     """Counted by hand: tokens, six matrices W at one start, and the Gram matrices of an SVM."""
     for n, T, d in ((10, 6, 2000), (300, 11, 500)):
         N = n * (T - 1)
         least = 8 * n * T * d + 6 * 8 * d * d + 3 * 8 * N * N
-        assert least < planned(n, T, d) < 4 * least
-    one, two = (planned(5, 4, 1000, W0_norm=norms) for norms in ([0.0], [0.0, 1.0]))
+        assert least < needed(n, T, d) < 4 * least
+    one, two = (needed(5, 4, 1000, W0_norm=norms) for norms in ([0.0], [0.0, 1.0]))
     assert two - one >= 2 * 8 * 1000**2

@@ -9,7 +9,7 @@ import pytest
 import test_book
 
 from attnbias import __version__, _records, errors, experiments
-from attnbias.sweeps.parquet import read_table
+from attnbias._records import read_table
 from book.claims import Evidence, find_all, refute
 from tools import sync_notebooks
 from tools.chapters import ROOT, is_notebook

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from ..._records import read_table, write_table
 from ...checks import CheckTable
 from ...errors import RangeError
 from ...experiments.result import Result, _foreign
-from ...sweeps.parquet import read_table, write_table
 from ..common.arguments import Typed
 
 if TYPE_CHECKING:

