@@ -40,13 +40,17 @@ def one_thread() -> Iterator[None]:
         yield
         return
     threads = torch.get_num_threads()
-    alone = all(each.get_num_threads() == 1 for each in _blas().lib_controllers)
-    torch.set_num_threads(1)
     try:
-        with contextlib.nullcontext() if alone else _blas().limit(limits=1):
+        if threads != 1:
+            torch.set_num_threads(1)
+        if all(each.get_num_threads() == 1 for each in _blas().lib_controllers):
             yield
+        else:
+            with _blas().limit(limits=1):
+                yield
     finally:
-        torch.set_num_threads(threads)
+        if threads != 1:
+            torch.set_num_threads(threads)
         _held.release()
 
 

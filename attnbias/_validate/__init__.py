@@ -74,6 +74,7 @@ def _numbers(name: str, value) -> str:
 
 
 def require_dense(name: str, tensor: torch.Tensor) -> None:
+    """Refuse a tensor that holds no entries, or not all of them one after another."""
     if tensor.is_meta:
         raise DeviceError(
             name,
@@ -188,6 +189,8 @@ def require_vectors(**tensors) -> None:
                 remedy="pass torch.as_tensor of floats",
             )
         require_dense(name, value)
+    if len(tensors) == 1:
+        return
     try:
         np.broadcast_shapes(*(tuple(value.shape) for value in tensors.values()))
     except ValueError:  # torch's own function would import sympy

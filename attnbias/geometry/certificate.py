@@ -169,18 +169,18 @@ def _apart(sizes: torch.Tensor) -> float:
     return float(known.max() / known.min()) if len(known) else 1.0
 
 
-def least_share(rows, right, margins, unsure, size: float) -> float:
-    """The least margin over its right side; -inf where one of right side 0 is negative."""
+def least_share(right, margins, unsure, below) -> float:
+    """The least margin over its right side; -inf where one of right side 0 is under -`below`."""
+    right, margins, unsure, below = (x.cpu().numpy() for x in (right, margins, unsure, below))
     asked = right > 0
-    slack = margins + BELOW * rows.norms() * size
-    if bool((slack[~asked] < 0).any()):
+    if (margins < -below)[~asked].any():
         return -math.inf
     return float(((margins - unsure)[asked] / right[asked]).min())
 
 
-def spread(rows, dual: torch.Tensor) -> float:
-    """How far rounding, of the weights and on the way, may move the sum of rows by them."""
-    return 4 * EPS * math.sqrt(len(dual)) * float(dual.abs() @ rows.norms())
+def spread(sizes: torch.Tensor, dual: torch.Tensor) -> float:
+    """How far rounding, of the weights and on the way, may move the sum of rows of these norms."""
+    return 4 * EPS * math.sqrt(len(dual)) * float(dual.abs() @ sizes)
 
 
 def can_all_be_positive(rows, positive: torch.Tensor, zero: torch.Tensor) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch.linalg import vector_norm
@@ -30,8 +31,16 @@ MOST = 104  # bits that two floats hold of a sum
 Pair = tuple[torch.Tensor, torch.Tensor]  # a number as the sum of two floats, the second small
 
 
-def margins_of(rows, right: torch.Tensor, W: torch.Tensor, *, fine: bool = True) -> Pair:
-    """The margins (N',) of W as it stands, and a bound on the rounding left in each.
+class Margins(NamedTuple):
+    """Margins (N',), bounds on the rounding left in each, and the norms of the rows."""
+
+    values: torch.Tensor
+    unsure: torch.Tensor
+    sizes: torch.Tensor
+
+
+def margins_of(rows, right: torch.Tensor, W: torch.Tensor, *, fine: bool = True) -> Margins:
+    """The margins of W as it stands.
 
     Where no right side is above 0, or not `fine`, as float64 gives them.
 
@@ -40,18 +49,20 @@ def margins_of(rows, right: torch.Tensor, W: torch.Tensor, *, fine: bool = True)
     >>> from attnbias.geometry.tokens import VectorRows
     >>> each, W = torch.arange(1), torch.tensor([1e16, 1.0, -1e16]).double()
     >>> rows = VectorRows(torch.ones(1, 3).double(), each, each, (3,))
-    >>> margins, unsure = margins_of(rows, torch.ones(1), W)
+    >>> margins, unsure, _ = margins_of(rows, torch.ones(1), W)
     >>> float(margins), float(unsure) < 1e-9
     (1.0, True)
     """
-    terms = sum(part.shape[1] for part in rows.factors)
-    unsure = 4 * EPS * math.sqrt(terms) * float(vector_norm(W)) * rows.norms()
-    worst = float((unsure / right)[right > 0].max())
+    terms = sum(W.shape) if isinstance(rows, GapRows) else W.numel()
+    sizes = rows.norms()
+    unsure = 4 * EPS * math.sqrt(terms) * float(vector_norm(W)) * sizes
+    asked = right.cpu().numpy() > 0
+    worst = float((unsure.cpu().numpy()[asked] / right.cpu().numpy()[asked]).max())
     if not (fine and FINE < worst < math.inf):
-        return rows.gaps(W), unsure
+        return Margins(rows.gaps(W), unsure, sizes)
     depth = min(BITS + SPENT + math.log2(worst / EPS), MOST)
     high, low = _margins(rows, W, depth)
-    return high + low, unsure * 2.0 ** (SPENT - depth) / EPS
+    return Margins(high + low, unsure * 2.0 ** (SPENT - depth) / EPS, sizes)
 
 
 def _margins(rows: GapRows | VectorRows, W: torch.Tensor, depth: float) -> Pair:

@@ -22,6 +22,7 @@ from .._validate import (
 )
 from ..errors import DtypeError, FileFormatError, RangeError
 from .certificate import (
+    BELOW,
     NORMS,
     ZERO,
     Bounds,
@@ -359,9 +360,8 @@ def proved(
     total = here.combine(dual) if total is None else total
     right = torch.ones_like(dual) if right is None else right
     size, dual_size = matrix_norm(point, norm), dual_norm(total, norm)
-    margins, unsure = judged or margins_of(here, right, point, fine=basis is None)
-    least, lower = least_share(rows, right, margins, unsure, size), float(right @ dual)
-    moved = spread(rows, dual)
+    margins, unsure, sizes = judged or margins_of(here, right, point, fine=basis is None)
+    least, moved = least_share(right, margins, unsure, BELOW * sizes * size), spread(sizes, dual)
     away = float(vector_norm(point - total)) + moved
     inner = float(dual @ (margins + unsure))  # <W, G>, at most
     off = math.inf
@@ -373,7 +373,8 @@ def proved(
         # of a matrix with entries from rounding alone
         dual_size += total.numel() ** (1 / 2 if norm == "max" else 1 / 4) * moved
     # These weights are judged, not their best multiple: a margin above 1 earns nothing.
-    both = bounds(size, min(least, 1.0), lower if float(dual.min()) >= 0 else 0.0, dual_size)
+    lower = float(right @ dual) if float(dual.min()) >= 0 else 0.0
+    both = bounds(size, min(least, 1.0), lower, dual_size)
     return SVMSolution(
         dual=dual,
         margins=margins,
@@ -406,7 +407,7 @@ def require_svm(svm, rows: GapRows) -> SVMSolution:
         svm = on_device(svm, rows.differences.device)
     basis, shape = svm.basis, tuple(svm.point.shape)
     if shape == (d, d) or (basis is not None and (len(svm.point), basis.shape[1]) == (d, d)):
-        margins, _ = margins_of(rows.within(basis), svm.right, svm.point, fine=basis is None)
+        margins, *_ = margins_of(rows.within(basis), svm.right, svm.point, fine=basis is None)
         apart = (margins - svm.margins).abs().max()
         if apart <= 1e-6 * svm.margins.abs().max():  # up to rounding
             return require_optimal("svm", svm)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch.linalg import vector_norm
 
@@ -12,7 +13,7 @@ from ..errors import DtypeError, InfeasibleError, RangeError
 from .active_set import EPS, DualSolution, solve_dual
 from .certificate import NORMS, ZERO, refuse_infeasible, undecided
 from .norms import least_norm
-from .precise import Pair, margins_of
+from .precise import Margins, margins_of
 from .solution import LOOSE, SVMSolution, certify, on_device, proved, require_svm
 from .svm_decimal import LARGEST, decide
 from .tokens import GapRows, VectorRows, first_equal, known, resolve_opt
@@ -67,7 +68,7 @@ def solve_w_svm(data: Dataset, opt: TensorLike | None = None) -> SVMSolution:
     [[1.0, 0.0], [0.0, 0.0]]
     """
     here, opt = known(data), None if opt is None else resolve_opt(data, opt)
-    return _placed(here.rows(opt).copy(), None, "W-SVM", gram=here.gram(opt))
+    return _placed(here.own_rows(data, opt), None, "W-SVM", gram=here.gram(opt))
 
 
 def resolve_svm(svm: SVMSolution | bool | None, data: Dataset, rows: GapRows) -> SVMSolution | None:
@@ -181,8 +182,9 @@ def _placed(Z, right: torch.Tensor | None, problem: str, norm="frobenius", gram=
     """The solution on the device of the rows, which are solved for on the CPU."""
     device = Z.sequence.device
     if device.type != "cpu":
-        Z, gram = on_device(Z, "cpu"), None if gram is None else gram.cpu()
-    found = _solve(Z, right, problem, Z.gram() if gram is None else gram)
+        Z = on_device(Z, "cpu")
+    gram = Z.gram() if gram is None else gram
+    found = _solve(Z, right, problem, gram.cpu().numpy())
     if norm != "frobenius":
         found = least_norm(Z, found.right, norm)
     return found if device.type == "cpu" else on_device(found, device)
@@ -278,22 +280,23 @@ def across(rows: GapRows | VectorRows, ties: TensorLike, problem: str) -> Vector
     return VectorRows(left, rows.sequence, rows.token, rows.shape, basis)
 
 
-def _solve(rows, right: torch.Tensor | None, problem: str, gram: torch.Tensor) -> SVMSolution:
+def _solve(rows, right: torch.Tensor | None, problem: str, gram: np.ndarray) -> SVMSolution:
     _require_range(gram, rows, problem)
     thin, basis = rows.thin()
-    core = solve_dual(gram.numpy(), None if right is None else right.numpy())
+    core = solve_dual(gram, None if right is None else right.numpy())
     if core.status == "infeasible":
         start = torch.from_numpy(core.dual)
         refuse_infeasible(start, thin, right, problem, core.correct)
     else:
-        level = torch.ones_like(gram[0]) if right is None else right
-        start, point, judged = _polish(core, thin, level, fine=basis is None)
-        start = _evened(rows, start, judged[0], level)
-        names = {"solver": core.method, "problem": problem}
-        known = judged if basis is None else None  # thin rows' own products round otherwise
-        found = proved(rows, right, start, point, basis, judged=known, **names)
+        level = torch.ones(len(gram), dtype=torch.float64) if right is None else right
+        start, point, total, judged = _polish(core, thin, level, fine=basis is None)
+        evened = _evened(rows, start, judged[0], level)
+        total = total if basis is None and evened is start else None
+        start, names = evened, {"solver": core.method, "problem": problem}
+        judged = judged if basis is None else None  # thin rows' own products round otherwise
+        found = proved(rows, level, start, point, basis, total=total, judged=judged, **names)
         if found.primal_residual > TIGHT:
-            even = solve_dual(gram.numpy(), (level * thin.norms()).numpy())
+            even = solve_dual(gram, (level * thin.norms()).numpy())
             found = _raised(found, thin, thin.combine(torch.from_numpy(even.dual)))
         if found.is_optimal(LOOSE if len(start) > QUICK else ASKED):
             return found
@@ -306,9 +309,10 @@ def _evened(rows, dual: torch.Tensor, margins: torch.Tensor, right) -> torch.Ten
     A solver that asks for independent rows puts the whole weight on one of them, so that the
     other looks like an active constraint that supports nothing.
     """
-    active = margins <= right + ZERO
-    if not bool((dual[active] == 0).any()):
+    at_margin = margins.numpy() <= right.numpy() + ZERO
+    if dual.numpy()[at_margin].all():
         return dual
+    active = torch.from_numpy(at_margin)
     group = first_equal(rows, active)
     sums, counts = (
         torch.zeros_like(dual).index_add(0, group, part)
@@ -360,7 +364,7 @@ def _at_the_edge(rows, right: torch.Tensor | None, problem: str, start) -> SVMSo
     raise undecided(problem, got, rows)
 
 
-def _require_range(gram, rows, problem: str) -> None:
+def _require_range(gram: np.ndarray, rows, problem: str) -> None:
     """Refuse tokens whose squared products leave float64's range."""
     diagonal = gram.diagonal()
     low, high = float(diagonal.min()), float(diagonal.max())
@@ -379,20 +383,20 @@ def _require_range(gram, rows, problem: str) -> None:
 
 def _polish(
     core: DualSolution, rows, right, *, fine: bool
-) -> tuple[torch.Tensor, torch.Tensor, Pair]:
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, Margins]:
     """Iterative refinement with the residual on the rows, more exact than on their products.
 
     The error of the margins falls from EPS |z|^2 norm^2 to EPS |z| norm. Returns the dual
-    weights and a point close to their sum of rows, with what `margins_of` says of it.
+    weights, a point close to their sum of rows, that sum if it is known, and the point's margins.
     """
     dual = torch.from_numpy(core.dual)
-    point = rows.combine(dual)
+    total = point = rows.combine(dual)
     judged = margins_of(rows, right, point, fine=fine)
     for _ in range(2):
         residual = (right - judged[0]).numpy()
         if len(core.active) == 0 or abs(residual[core.active]).max() < 32 * EPS:
             break
         change = torch.from_numpy(core.correct(residual))
-        dual, point = (dual + change).clamp_(min=0), point + rows.combine(change)
+        dual, point, total = (dual + change).clamp_(min=0), point + rows.combine(change), None
         judged = margins_of(rows, right, point, fine=fine)
-    return dual, point, judged
+    return dual, point, total, judged

@@ -24,6 +24,8 @@ WIDE = 2048
 
 # Numbers of X, or entries of a Gram matrix, up to which what is known of a data set is kept: 32 MB.
 KEPT = 2**22
+# Numbers of X from which a copy costs as much as the scores: made when a data set is asked again.
+LARGE = 2**15
 
 
 class Known:
@@ -66,6 +68,14 @@ class Known:
             self._rows = rows = _rows(self.data, opt)
         return rows
 
+    def own_rows(self, data: Dataset, opt: torch.Tensor | None = None) -> GapRows:
+        """Rows for a caller, in tensors of their own but for the keys, which are the data's."""
+        rows = self.rows(opt)
+        if self.data is data:
+            return rows
+        held = (rows.differences, rows.queries, rows.sequence, rows.token, rows.opt)
+        return GapRows(*(value.clone() for value in held), data.keys.detach())
+
     def gram(self, opt: torch.Tensor | None = None) -> torch.Tensor:
         """(N', N') the Gram matrix of these rows."""
         rows, last = self.rows(opt), self._gram
@@ -75,7 +85,7 @@ class Known:
         return last[1]
 
 
-_known: WeakKeyDictionary[Dataset, Known] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Dataset, Known | None] = WeakKeyDictionary()
 
 
 def known(data: Dataset) -> Known:
@@ -98,6 +108,9 @@ def known(data: Dataset) -> Known:
     found = _known.get(data)
     if found is None or not found.holds(data):
         if data.X.numel() > KEPT:
+            return Known(data)
+        if data.X.numel() > LARGE and data not in _known:
+            _known[data] = None
             return Known(data)
         found = _known[data] = Known(data.detached())
     return found
@@ -284,11 +297,6 @@ class GapRows:
     opt: torch.Tensor
     keys: torch.Tensor | None = None
 
-    def copy(self) -> GapRows:
-        """The same rows in tensors of their own."""
-        held = (getattr(self, field.name) for field in dataclasses.fields(self))
-        return GapRows(*(None if value is None else value.clone() for value in held))
-
     def gram(self) -> torch.Tensor:
         """(N', N') matrix of <z_k, z_k'>: the product of two Gram matrices, entry by entry."""
         K, M = self.differences @ self.differences.T, self.queries @ self.queries.T
@@ -357,8 +365,7 @@ def gap_rows(data: Dataset, opt=None) -> GapRows:
     >>> rows.sequence.tolist(), rows.token.tolist()
     ([0], [1])
     """
-    rows = known(data).rows(None if opt is None else resolve_opt(data, opt))
-    return rows.copy()
+    return known(data).own_rows(data, None if opt is None else resolve_opt(data, opt))
 
 
 def _rows(data: Dataset, opt: torch.Tensor) -> GapRows:

@@ -112,7 +112,7 @@ def test_thin_rows_do_not_pass_on_what_their_basis_rounds(monkeypatch):
 @pytest.mark.parametrize("seed", [3, 216, 606, 686, 870])
 def test_margins_are_right_beyond_float64(seed):
     for solution in (solve_w_svm(data := awkward(seed)), solve_u_svm(data)):
-        margins, unsure = precise.margins_of(solution.rows, solution.right, solution.weights)
+        margins, unsure, _ = precise.margins_of(solution.rows, solution.right, solution.weights)
         W = fractions(solution.weights)
         if W.ndim == 1:
             true = fractions(solution.rows.rows) @ W
