@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from .theme import WIDTH, new_figure
+from .theme import WIDTH, Given, new_figure
 
 # Exponents of ten beyond this are put on a log scale of their own.
 DEEP = -30.0
@@ -102,11 +106,37 @@ def panel_axes(count: int, ax=None, *, height: float = 2.6, single: float = 4.2,
     return fig, axes[:count]
 
 
-def band_line(axis, x, low, middle, high, label: str, look: dict, phase: float) -> None:
-    """A line with a band; markers staggered by a phase below 1, so that equal lines show as two."""
+def draw_panels(
+    panels: Iterable,
+    draw: Callable[[Axes, Any], None],
+    ax: Given = None,
+    *,
+    title: str = "",
+    xlabel: str = "step t",
+    handlelength: float | None = 3.2,
+    **size: Any,
+) -> Figure:
+    """A figure with a panel each, drawn by `draw`, and one legend above them."""
+    panels = [*panels]
+    fig, axes = panel_axes(len(panels), ax, **size)
+    for axis, panel in zip(axes, panels, strict=True):
+        draw(axis, panel)
+    for axis in axes[-2:]:
+        axis.set_xlabel(xlabel or axis.get_xlabel())
+    shared_legend(fig, axes, title=title, handlelength=handlelength)
+    return fig
+
+
+def band_line(axis, x, values, label: str, look: dict, phase: float) -> tuple[np.ndarray, ...]:
+    """The median over the rows as a line, with a band from the least to the largest: all three.
+
+    Markers are staggered by a phase below 1, so that equal lines show as two.
+    """
+    low, middle, high = ends = values.min(axis=0), np.median(values, axis=0), values.max(axis=0)
     axis.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
     every = max(1, len(x) // 6)
     axis.plot(x, middle, label=label, markevery=(int(phase * every), every), **look)
+    return ends
 
 
 def shared_legend(fig, axes, columns: int | None = None, title: str = "", **look) -> None:

@@ -14,7 +14,7 @@ from .._validate import require_flag, require_type
 from ..checks import Check
 from ..errors import RangeError
 from ..experiments.claims import log10
-from .axes import exponent_axis, panel_axes, shared_legend, step_axis, thinned
+from .axes import draw_panels, exponent_axis, step_axis, thinned
 from .series import finite, several, text
 from .theme import COLOURS, INK, Given, styled
 
@@ -87,18 +87,18 @@ def plot_check(
         )
     titles = [textwrap.fill(title, 62 if len(drawn) == 1 else 29) for title in titles]
     lines = 0.2 * (max(title.count("\n") for title in titles) + 1)
-    fig, axes = panel_axes(len(drawn), ax, height=2.5 + lines, single=4.0 + lines)
     senses = {check.sense for check in drawn}
     words = SIDES[senses.pop()] if len(senses) == 1 else "bound, allowed where shaded"
-    for axis, check, title in zip(axes, drawn, titles, strict=True):
+
+    def draw(axis, panel: tuple[Check, str]) -> None:
+        check, title = panel
         axis.set_title(title)
         as_logs = bool(_LOGARITHM.search(check.statement)) if logs is None else logs
         _check_panel(axis, check, as_logs, words)
         axis.set_ylabel(ylabel or "value")
-    for axis in axes[-2:]:
-        axis.set_xlabel("step t")
-    shared_legend(fig, axes, handlelength=3.2)
-    return fig
+
+    panels = zip(drawn, titles, strict=True)
+    return draw_panels(panels, draw, ax, height=2.5 + lines, single=4.0 + lines)
 
 
 def _drawable(checks) -> list[Check]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from .._validate import require_choices, require_type
 from ..nets import HeadTrace
-from .axes import panel_axes, shared_legend
+from .axes import draw_panels
 from .theme import COLOURS, INK, styled
 
 # Of each quantity in a HeadTrace, what an axis calls it.
@@ -65,8 +65,8 @@ def plot_heads(
     """
     require_type("trace", trace, HeadTrace, "a HeadTrace", "HeadProbe.trace() gives one")
     panels = require_choices("panels", panels, NAMES)
-    fig, axes = panel_axes(len(panels), ax)
-    for axis, name in zip(axes, panels, strict=True):
+
+    def draw(axis, name: str) -> None:
         for k, values in enumerate(trace[name].T):
             axis.plot(
                 trace.step,
@@ -79,5 +79,5 @@ def plot_heads(
         middle = np.nanmedian(trace[name][known], axis=1)
         axis.plot(trace.step[known], middle, color=INK, label="median")
         axis.set(xlabel="step t", ylabel=NAMES[name])
-    shared_legend(fig, axes)
-    return fig
+
+    return draw_panels(panels, draw, ax, xlabel="", handlelength=None)

@@ -14,7 +14,7 @@ from ..errors import RangeError
 from ..experiments.claims import log10
 from ..experiments.networks.result import NetworkResult
 from ..nets.log import CURVES, TrainingLog
-from .axes import band_line, exponent_axis, panel_axes, shared_legend
+from .axes import band_line, draw_panels, exponent_axis
 from .series import finite, gather, text
 from .theme import RULE_STYLES, Given, styled, styles_of
 
@@ -95,8 +95,8 @@ def plot_training(
     """
     groups, panels = gather_logs(result), require_choices("panels", panels, PANELS)
     looks = network_styles(groups)
-    fig, axes = panel_axes(len(panels), ax)
-    for axis, name in zip(axes, panels, strict=True):
+
+    def draw(axis, name: str) -> None:
         blocks = {
             each: _values(logs, name)
             for each, logs in groups.items()
@@ -115,8 +115,8 @@ def plot_training(
         axis.set_ylabel(PANELS[name])
         if name not in _LINEAR:
             exponent_axis(axis, np.concatenate([block.ravel() for block in blocks.values()]))
-    shared_legend(fig, axes, title=title, handlelength=3.2)
-    return fig
+
+    return draw_panels(panels, draw, ax, title=title, xlabel="")
 
 
 def _values(logs, name: str) -> np.ndarray:
@@ -165,6 +165,4 @@ def draw_line(axis, log: TrainingLog, values, label: str, look: dict, phase: flo
         axis.set_xlabel("epoch" if per_epoch == 1 else f"epoch of {per_epoch} steps")
     axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     seen = np.isfinite(values).all(axis=0)
-    values = values[:, seen]
-    ends = values.min(axis=0), np.median(values, axis=0), values.max(axis=0)
-    band_line(axis, x[seen], *ends, label, look, phase)
+    band_line(axis, x[seen], values[:, seen], label, look, phase)

@@ -14,7 +14,7 @@ from .._validate import require_choices
 from ..dynamics.trace import Trace
 from ..errors import DtypeError
 from ..experiments.result import ExperimentResult
-from .axes import band_line, exponent_axis, panel_axes, shared_legend, thinned
+from .axes import band_line, draw_panels, exponent_axis, panel_axes, thinned
 from .series import SERIES, band, gather, has_series, numbers, pair, text
 from .theme import FAINT, Given, label_styles, rule_style, styled
 
@@ -65,15 +65,12 @@ def plot_runs(
     4
     """
     groups = gather(runs)
-    panels = _panels(groups, series)
-    looks = label_styles(groups)
-    fig, axes = panel_axes(len(panels), ax)
-    for axis, (name, shown) in zip(axes, panels.items(), strict=True):
-        _panel(axis, shown, name, looks)
-    for axis in axes[-2:]:
-        axis.set_xlabel("step t")
-    shared_legend(fig, axes, title=title, handlelength=3.2)
-    return fig
+    panels, looks = _panels(groups, series), label_styles(groups)
+
+    def draw(axis, name: str) -> None:
+        _panel(axis, panels[name], name, looks)
+
+    return draw_panels(panels, draw, ax, title=title)
 
 
 def _panels(groups: dict, series) -> dict[str, dict]:
@@ -132,18 +129,18 @@ def plot_alignment_rates(
     'step t'
     """
     groups = gather(runs)
-    fig, (axis,) = panel_axes(1, ax)
-    _panel(axis, groups, "alignment", label_styles(groups))
-    axis.set_xlabel("step t")
-    limits = axis.get_xlim(), axis.get_ylim()
     last = max(trace.step[-1] for traces in groups.values() for trace in traces)
-    for power in guides:
-        _guide(axis, power, float(last), limits)
-    if window is not None:
-        axis.axvspan(*window, color="#f1f1f1", zorder=0)
-    axis.set(xlim=limits[0], ylim=limits[1])
-    shared_legend(fig, [axis], handlelength=3.2)
-    return fig
+
+    def draw(axis, name: str) -> None:
+        _panel(axis, groups, name, label_styles(groups))
+        limits = axis.get_xlim(), axis.get_ylim()
+        for power in guides:
+            _guide(axis, power, float(last), limits)
+        if window is not None:
+            axis.axvspan(*window, color="#f1f1f1", zorder=0)
+        axis.set(xlim=limits[0], ylim=limits[1])
+
+    return draw_panels(["alignment"], draw, ax)
 
 
 def _guide(axis, power: float, last: float, limits) -> None:
@@ -168,13 +165,13 @@ def _guide(axis, power: float, last: float, limits) -> None:
 
 def _panel(axis, groups, name: str, looks: dict[str, dict]) -> None:
     axis.set_xscale("log")
-    lines = []
+    ends: list[np.ndarray] = []
     for k, (label, traces) in enumerate(groups.items()):
-        values = band(traces, name)
-        lines.append([array[thinned(values[0])] for array in values])
-        band_line(axis, *lines[-1], label, looks[label], (k + 0.5) / len(groups))
+        step, values = band(traces, name)
+        kept, phase = thinned(step), (k + 0.5) / len(groups)
+        ends += band_line(axis, step[kept], values[:, kept], label, looks[label], phase)
     axis.set_ylabel(SERIES[name].label)
-    exponent_axis(axis, np.concatenate([each for line in lines for each in line[1:]]))
+    exponent_axis(axis, np.concatenate(ends))
 
 
 @styled

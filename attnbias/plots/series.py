@@ -155,8 +155,8 @@ def log10_series(trace: Trace, name: str) -> np.ndarray:
     return log10_of(trace, _attribute(trace, name))
 
 
-def band(traces, name: str):
-    """Recorded steps from 1 on, and min, median and max over seeds of log10 of a series."""
+def band(traces, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Recorded steps from 1 on, and log10 of a series there, a row a seed."""
     step = traces[0].step
     for trace in traces[1:]:
         step = np.intersect1d(step, trace.step)
@@ -177,8 +177,7 @@ def band(traces, name: str):
             remedy='"u_alignment" needs train_u=True, "alignment" an SVM; it has '
             + (", ".join(each for each in SERIES if has_series(missing, each)) or "none"),
         )
-    values = finite([log10_series(trace, name)[np.isin(trace.step, step)] for trace in traces])
-    return step, values.min(axis=0), np.median(values, axis=0), values.max(axis=0)
+    return step, finite([log10_series(each, name)[np.isin(each.step, step)] for each in traces])
 
 
 def finite(values) -> np.ndarray:

@@ -10,7 +10,7 @@ from attnbias._validate import require_choices, require_type
 from attnbias.errors import RangeError
 from attnbias.experiments.networks.result import NetworkResult
 from attnbias.plots import plot_training
-from attnbias.plots.axes import exponent_axis, panel_axes, shared_legend
+from attnbias.plots.axes import draw_panels, exponent_axis, panel_axes, shared_legend
 from attnbias.plots.networks import draw_line, gather_logs, network_styles
 from attnbias.plots.theme import FAINT, HALO, styled
 
@@ -188,15 +188,14 @@ def plot_weight_norms(result, label=None, parts=None, title: str = ""):
     growth = {each: _growth(groups[each], parts) for each in labels}
     named = [part for part in parts if any(part in found for found in growth.values())]
     looks = network_styles(named, PART_STYLES)
-    fig, axes = panel_axes(len(labels), sharey=True)
-    for axis, each in zip(axes, labels, strict=True):
+
+    def draw(axis, each: str) -> None:
         for k, (part, values) in enumerate(growth[each].items()):
             draw_line(axis, groups[each][0], values, part, looks[part], k / len(named))
         axis.set_title(each)
-    for axis in axes[::2]:
-        axis.set_ylabel("norm over its start")
-    shared_legend(fig, axes, title=title, handlelength=3.2)
-    return fig
+        axis.set_ylabel("norm over its start" if labels.index(each) % 2 == 0 else "")
+
+    return draw_panels(labels, draw, title=title, xlabel="", sharey=True)
 
 
 def _growth(logs, parts) -> dict[str, np.ndarray]:

@@ -48,7 +48,8 @@ def figure_numbers(runs, steps=(10, 100, 1000, 10_000), series="alignment", digi
     columns: list[str] = []
     for name in names:
         for label, traces in groups.items():
-            step, _, middle, _ = band(traces, name)
+            step, values = band(traces, name)
+            middle = np.median(values, axis=0)
             chosen = _nearest(step, steps)
             columns = columns or [f"t = {step[index]}" for index in chosen]
             cells = [scientific(middle[index], digits) for index in chosen]

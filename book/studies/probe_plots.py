@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 from matplotlib.ticker import NullLocator
 
-from attnbias.plots.axes import band_line, panel_axes, shared_legend
+from attnbias.plots.axes import band_line, draw_panels
 from attnbias.plots.heads import NAMES
 from attnbias.plots.networks import network_styles
 from attnbias.plots.theme import COLOURS, FAINT, styled
@@ -36,30 +38,30 @@ def plain(axis, x, y) -> None:
 def plot_over_steps(studies, names=("path", "saturation")):
     """One row a quantity and one column a network: median over heads, then seeds, and min-max."""
     looks = network_styles(OPTIMIZERS)
-    fig, axes = panel_axes(2 * len(names))
-    for axis, (name, model) in zip(axes, [(n, m) for n in names for m in studies], strict=True):
+
+    def draw(axis, panel: tuple[str, str]) -> None:
+        name, model = panel
         study, first = studies[model], int(name == "path")
         for k, optimizer in enumerate(OPTIMIZERS):
             values = of_heads(study, name, optimizer)[:, first:]
-            ends = values.min(axis=0), np.median(values, axis=0), values.max(axis=0)
-            band_line(axis, study.step[first:], *ends, optimizer, looks[optimizer], k / 5)
+            band_line(axis, study.step[first:], values, optimizer, looks[optimizer], k / 5)
         axis.set(title=model, ylabel=NAMES[name], xlabel="step t")
         if name == "path":
             axis.set(xscale="log", yscale="log")
             plain(axis, study.step[[1, 3, -1]], (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10))
-    shared_legend(fig, axes, handlelength=3.2)
-    return fig
+
+    return draw_panels(product(names, studies), draw)
 
 
 @styled
 def plot_one_curve(studies):
     """1 - cosine with the last W_mm over the length of the path, medians over seeds and heads."""
     looks = network_styles(OPTIMIZERS)
-    fig, axes = panel_axes(2)
-    for axis, (model, study) in zip(axes, studies.items(), strict=True):
+
+    def draw(axis, model: str) -> None:
         for optimizer in OPTIMIZERS:
             x, y = (
-                np.median(of_heads(study, name, optimizer)[:, 1:], axis=0)
+                np.median(of_heads(studies[model], name, optimizer)[:, 1:], axis=0)
                 for name in ("path", "cosine_end")
             )
             axis.plot(x, 1 - y, label=optimizer, **looks[optimizer])
@@ -77,19 +79,20 @@ def plot_one_curve(studies):
             ylabel=r"1 - cosine, last $W_{mm}$",
         )
         plain(axis, (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10), (0.1, 0.2, 0.3, 0.5, 0.7, 1))
-    shared_legend(fig, axes, handlelength=3.2)
-    return fig
+
+    return draw_panels(studies, draw, xlabel="")
 
 
 @styled
 def plot_ends(studies, names=("margin", "cosine_span")):
     """At the last record, each head of each seed: true labels, shuffled ones, random heads."""
-    fig, axes = panel_axes(2 * len(names))
     kinds = (
         ("true", "true labels", COLOURS["blue"], "o", -0.17),
         ("shuffled", "shuffled labels", COLOURS["vermillion"], "s", 0.17),
     )
-    for axis, (name, model) in zip(axes, [(n, m) for n in names for m in studies], strict=True):
+
+    def draw(axis, panel: tuple[str, str]) -> None:
+        name, model = panel
         study = studies[model]
         axis.axhspan(
             *np.nanquantile(study.chance(name), [0.05, 0.95]),
@@ -120,5 +123,5 @@ def plot_ends(studies, names=("margin", "cosine_span")):
             range(len(OPTIMIZERS)), [each.replace(" ", "\n") for each in OPTIMIZERS], fontsize=9
         )
         axis.set(title=model, ylabel=NAMES[name])
-    shared_legend(fig, axes)
-    return fig
+
+    return draw_panels(product(names, studies), draw, xlabel="", handlelength=None)

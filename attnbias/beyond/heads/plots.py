@@ -23,7 +23,7 @@ from .result import HeadResult
 
 
 @styled(errors=by_label(arrays(2)), differences=by_label(arrays(2)), limit=require_number)
-def plot_heads(errors, differences, limit=None, *, ax: Given = None):
+def plot_head_runs(errors, differences, limit=None, *, ax: Given = None):
     """1 - cosine of heads with SVMs, and the difference of two heads over that at the start.
 
     Parameters
@@ -47,8 +47,8 @@ def plot_heads(errors, differences, limit=None, *, ax: Given = None):
 
     Examples
     --------
-    >>> from attnbias.beyond.heads.plots import plot_heads
-    >>> len(plot_heads({"a": ([1, 10], [1, 0.1])}, {"b": ([1, 10], [1, 2])}).axes)
+    >>> from attnbias.beyond.heads.plots import plot_head_runs
+    >>> len(plot_head_runs({"a": ([1, 10], [1, 0.1])}, {"b": ([1, 10], [1, 2])}).axes)
     2
     """
     fig = new_figure((WIDTH, 4.6), ax)

@@ -10,7 +10,7 @@ from drawn import LONG, figures_of, require_door, require_legible, require_tried
 from attnbias import NGD, beyond, make_example1, plots, train
 from attnbias.beyond.depth.plots import plot_depth
 from attnbias.beyond.exponents.plots import plot_exponent_map
-from attnbias.beyond.heads.plots import plot_heads
+from attnbias.beyond.heads.plots import plot_head_runs
 from attnbias.beyond.momentum.plots import plot_momentum
 from attnbias.beyond.next_token.data import NextTokenData
 from attnbias.beyond.next_token.dynamics import train_next_token
@@ -33,8 +33,16 @@ def test_every_figure_is_tried_refuses_junk_by_name_and_takes_axes():
 @pytest.mark.parametrize(
     ("error", "words", "call"),
     [
-        (DtypeError, "^limit of plot_heads", lambda: plot_heads({"a": LINE}, {"a": LINE}, "x")),
-        (ShapeError, "^'a' in errors of", lambda: plot_heads({"a": ([1], [1, 2])}, {"a": LINE})),
+        (
+            DtypeError,
+            "^limit of plot_head_runs",
+            lambda: plot_head_runs({"a": LINE}, {"a": LINE}, "x"),
+        ),
+        (
+            ShapeError,
+            "^'a' in errors of",
+            lambda: plot_head_runs({"a": ([1], [1, 2])}, {"a": LINE}),
+        ),
         (
             DtypeError,
             "^edge of plot_depth",

@@ -26,7 +26,7 @@ from attnbias.beyond.heads.checks import (
 )
 from attnbias.beyond.heads.decoders import interpolating_decoder
 from attnbias.beyond.heads.dynamics import train_heads
-from attnbias.beyond.heads.plots import plot_head_table, plot_heads
+from attnbias.beyond.heads.plots import plot_head_runs, plot_head_table
 from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.errors import (
     DtypeError,
@@ -158,7 +158,7 @@ test_bad_input_is_refused = refusals(
     (DtypeError, lambda: check_heads(PAIR, SAME, None)),
     (InfeasibleError, lambda: interpolating_decoder(REPEATED, [0])),
     (RangeError, lambda: interpolating_decoder(PAIR, [2])),
-    (DtypeError, lambda: plot_heads({}, {})),
+    (DtypeError, lambda: plot_head_runs({}, {})),
 )
 
 

@@ -8,10 +8,12 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from drawn import LONG, as_svg, figures_of, require_apart, require_legible, require_tried
+from matplotlib.figure import Figure
 
 from attnbias import NGD, Check, experiments, plots, train
 from attnbias.data import make_bad_start, make_example1
 from attnbias.errors import DtypeError, RangeError
+from attnbias.plots.axes import band_line
 from attnbias.plots.networks import OPTIMIZER_STYLES, network_styles
 from attnbias.plots.series import SERIES, band
 from attnbias.plots.theme import OTHER_STYLES, RULE_STYLES, label_styles
@@ -82,7 +84,8 @@ def test_plots_leave_the_settings_alone_and_show_the_numbers_of_the_traces(resul
 
 
 def test_the_band_is_from_worst_to_best_seed(result):
-    step, low, middle, high = band(result.traces["GD"], "W_norm")
+    axis, drawn = Figure().subplots(), band(result.traces["GD"], "W_norm")
+    low, middle, high = band_line(axis, *drawn, "GD", plots.rule_style("GD"), 0.0)
     both = np.log10([trace.W_norm[trace.step >= 1] for trace in result.traces["GD"]])
     assert np.array_equal(low, both.min(axis=0))
     assert np.array_equal(high, both.max(axis=0))
