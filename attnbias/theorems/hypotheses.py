@@ -25,7 +25,7 @@ def fails(run: TraceView, *given: Hypothesis) -> str:
 
 def needs_norms(run: TraceView) -> str:
     """Every recorded |W| is finite, and zero only where no step has moved W away from zero."""
-    path, norm, gaps = run.trace.path_length, run.W_norm, np.abs(run.gaps)
+    path, norm, gaps = run.path, run.W_norm, np.abs(run.gaps)
     # gaps over the rounding of steps that cancel, or a path so short that they underflow too
     lost = (gaps > NO_OFFSET * gaps.max(initial=0.0)).any(axis=1) | (path < SHORTEST_PATH)
     lost &= (norm == 0) & (path > 0)
@@ -99,7 +99,7 @@ def needs_zero_start(run: TraceView) -> str:
 
 def needs_alignment(run: TraceView) -> str:
     """The run was made with W_mm, so that |P_t| is known."""
-    if np.isfinite(run.trace.W_alignment_error[run.W_norm > 0]).all():
+    if np.isfinite(run.error[run.W_norm > 0]).all():
         return ""
     return "1 - cosine was not recorded: train with the W-SVM's solution"
 
@@ -107,7 +107,7 @@ def needs_alignment(run: TraceView) -> str:
 def needs_full_steps(run: TraceView) -> str:
     """Every step was of NGD's full length: no cap on the step size bound."""
     path = run.step_size * run.step
-    if np.allclose(run.trace.path_length, path, rtol=MEASURED, atol=0.0):
+    if np.allclose(run.path, path, rtol=MEASURED, atol=0.0):
         return ""
     return "not every step has the length step_size: the cap on the step size bound"
 

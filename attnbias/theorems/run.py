@@ -59,6 +59,8 @@ class TraceView:
         Sequences and rows N' of the W-SVM.
     sequence : (N,) int
         Sequence of each row.
+    W_norm, error, path, longest_step : (R,)
+        |W_t|, 1 - cosine(W_t, W_mm), the path's length and the longest step up to there.
     gaps, delta : (R, N)
         g_k and the score gap gamma_{i,opt} - gamma_{i,tau} of each row.
     top : (R, n)
@@ -100,12 +102,12 @@ class TraceView:
         self.rows = gap_rows(data)
         self.sequence = self.rows.sequence.cpu().numpy()
         self.n, self.N = data.n, len(self.sequence)
-        require_same_shapes(data, trace, self.N)
+        self.gaps = require_same_shapes(data, trace, self.N)
         require_same_data(data, trace, self.rows)
         self.svm = resolve_svm(svm, data, self.rows) or solve_w_svm(data)
         self.Xi = float(self.svm.margin)
-        self.step, self.gaps = trace.step, trace.gaps
-        self.W_norm = trace.W_norm
+        self.step, self.W_norm, self.error = trace.step, trace.W_norm, trace.W_alignment_error
+        self.path, self.longest_step = trace.path_length, trace.longest_step
         self._constants: dict[float, Constants] = {}
 
     @property
@@ -314,7 +316,7 @@ class TraceView:
     @functools.cached_property
     def across(self) -> np.ndarray:
         """(R,) |P_t|, the norm of W_t - c_t unit W_mm, from the recorded alignment error."""
-        error = np.nan_to_num(self.trace.W_alignment_error, nan=0.0)
+        error = np.nan_to_num(self.error, nan=0.0)
         return self.W_norm * np.sqrt(np.maximum(error * (2 - error), 0.0))
 
     def constants(self, phi: float | None = None) -> Constants:
@@ -326,6 +328,11 @@ class TraceView:
             self._constants[phi] = token_constants(self.data, svm=self.svm, phi=phi)
         return self._constants[phi]
 
+    @property
+    def longest_row(self) -> float:
+        """2 B^2, which the norm of no row z_k exceeds."""
+        return 2 * self.constants().B ** 2
+
     @functools.cached_property
     def coherence(self) -> Coherence:
         """Of the tokens, and of the start that the run has."""
@@ -335,7 +342,7 @@ class TraceView:
 
     def norm_rounding(self) -> float:
         """Relative, of |grad L|, a root of sums that (G) bounds below, and of Xi."""
-        cancellation = (2 * self.constants().B ** 2 / self.Xi) ** 2
+        cancellation = (self.longest_row / self.Xi) ** 2
         return 16 * EPS * cancellation + max(0.0, float(self.svm.duality_gap))
 
     def cosine_rounding(self) -> np.ndarray:
@@ -346,4 +353,4 @@ class TraceView:
 
     def gap_rounding(self) -> np.ndarray:
         """(R,) of a logit gap: a sum of products of size |z| |W|, with |z| <= 2 B^2."""
-        return 64 * EPS * 2 * self.constants().B ** 2 * self.W_norm
+        return 64 * EPS * self.longest_row * self.W_norm

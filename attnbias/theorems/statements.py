@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import numbers
 from collections.abc import Callable, Iterable, Iterator
+from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -28,14 +27,14 @@ class Statement(NamedTuple):
     ----------
     key : str
         The name of its Check within a table.
-    words : str
+    statement : str
         What is compared with what.
     source, sense, provenance : str
         As in a Check.
     """
 
     key: str
-    words: str
+    statement: str
     source: str
     sense: str = "<="
     provenance: str = "c"
@@ -57,30 +56,20 @@ class Statement(NamedTuple):
         trivial : float, optional
             What every value satisfies: the check is vacuous unless some bound is better.
         """
-        keep = np.ones(len(run.step), dtype=bool) if keep is None else np.asarray(keep)
+        keep = np.ones(len(run.step), dtype=bool) if keep is None else keep
         if not keep.any():
             return self.refused(empty)
-        bounds = np.broadcast_to(np.asarray(bounds, dtype=float), keep.shape)[keep]
-        rounding = np.broadcast_to(np.asarray(rounding, dtype=float), keep.shape)[keep]
+        bounds = np.broadcast_to(bounds, keep.shape)[keep]
+        rounding = np.broadcast_to(rounding, keep.shape)[keep]
         if trivial is not None:
             better = bounds < trivial if self.sense == "<=" else bounds > trivial
-            rest["vacuous"] = not bool(better.any())
-        return Check.along(
-            self.words,
-            run.step[keep],
-            np.asarray(values)[keep],
-            bounds,
-            self.sense,
-            rounding=rounding,
-            source=self.source,
-            provenance=self.provenance,
-            key=self.key,
-            **rest,
-        )
+            rest["vacuous"] = not better.any()
+        rest |= {"step": run.step[keep], "values": values[keep], "bounds": bounds}
+        return Check.along(rounding=rounding, **self._asdict(), **rest)
 
-    def later(self, run, values, bounds, **rest) -> Check:
-        """The statement at the recorded steps after the start, both sides measured to 1e-9."""
-        rest = {"rounding": MEASURED * np.abs(bounds), "empty": NO_STEP} | rest
+    def later(self, run, values, bounds, share: float = MEASURED, **rest) -> Check:
+        """The statement at the recorded steps after the start, measured to a share of the bound."""
+        rest = {"rounding": share * np.abs(bounds), "empty": NO_STEP} | rest
         return self.along(run, values, bounds, run.step > 0, **rest)
 
     def where(self, run, values, bounds, keep=True, *, never: str, empty="", rounding=0.0) -> Check:
@@ -93,33 +82,17 @@ class Statement(NamedTuple):
 
     def once(self, value, bound, *, rounding=0.0, **rest) -> Check:
         """The statement about data or a start alone: a single value beside its bound."""
-        return Check(
-            self.words,
-            float(value),
-            float(bound),
-            self.sense,
-            self.source,
-            self.provenance,
-            rounding=float(rounding),
-            key=self.key,
-            **rest,
-        )
+        value, bound, rounding = float(value), float(bound), float(rounding)
+        return Check(value=value, bound=bound, rounding=rounding, **self._asdict(), **rest)
 
     def refused(self, reason: str) -> Check:
         """The statement where a hypothesis fails."""
-        return Check.not_applicable(
-            self.words,
-            reason,
-            source=self.source,
-            provenance=self.provenance,
-            sense=self.sense,
-            key=self.key,
-        )
+        return Check.not_applicable(reason=reason, **self._asdict())
 
 
-def at_least(key: str, words: str, source: str) -> Statement:
+def at_least(key: str, statement: str, source: str) -> Statement:
     """A statement of sense ">="."""
-    return Statement(key, words, source, ">=")
+    return Statement(key, statement, source, ">=")
 
 
 def refused(statements, reason: str) -> CheckTable:
@@ -170,14 +143,12 @@ def run_check(
 
 def named_like(measure: Callable, check: Callable) -> Callable:
     """The check under the name, module and docstring of what it measures, but its own signature."""
-    functools.update_wrapper(check, measure, ("__module__", "__name__", "__qualname__", "__doc__"))
-    del check.__wrapped__
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(check, name, getattr(measure, name))
     return check
 
 
 def made_by(data, maker: str, *names: str) -> bool:
     """Whether the data are of this maker, with the positive numbers `names` in their meta."""
-    numbers_kept = (data.meta.get(name) for name in names)
-    return data.meta.get("maker") == maker and all(
-        isinstance(number, numbers.Real) and number > 0 for number in numbers_kept
-    )
+    made = [data.meta.get(name) for name in names]
+    return data.meta.get("maker") == maker and all(isinstance(x, Real) and x > 0 for x in made)

@@ -25,8 +25,8 @@ def require_trace(trace) -> None:
         )
 
 
-def require_same_shapes(data: Dataset, trace: Trace, rows: int) -> None:
-    """Refuse a trace without what checks read, or of other shapes than these data have."""
+def require_same_shapes(data: Dataset, trace: Trace, rows: int) -> np.ndarray:
+    """The logit gaps of a trace that has what checks read, in the shapes that these data have."""
     R, gaps = len(trace.step), trace.gaps
     missing = {"loss", "steps", "rule_parameters"} - trace.meta.keys()
     if missing:
@@ -66,6 +66,7 @@ def require_same_shapes(data: Dataset, trace: Trace, rows: int) -> None:
             got=f"{R} records of {rows} rows",
             remedy="record fewer steps, or train on a subset of the sequences",
         )
+    return gaps
 
 
 def require_same_data(data: Dataset, trace: Trace, rows: GapRows) -> None:

@@ -129,15 +129,14 @@ def check_lemma11(joint: JointView) -> Checks:
     least, largest = joint.delta.min(axis=1), joint.delta.max(axis=1)
     # a gap that is not positive has no ratio to others: the check must fail
     spread = np.where(least > 0, np.log(largest / least), np.inf)
-    losses, start = np.ptp(joint.log_loss, axis=1), joint.step >= 0
-    yield joint.along(_GAP, least, 0.032 * path)
-    yield joint.along(_GAP_TOP, largest, 35 * path)
-    yield joint.along(_GAP_RATIO, spread, math.log(GAP_RATIO))
+    yield _GAP.later(joint, least, 0.032 * path, 0)
+    yield _GAP_TOP.later(joint, largest, 35 * path, 0)
+    yield _GAP_RATIO.later(joint, spread, math.log(GAP_RATIO), 0)
     # softmax at W_0 = 0 is 1/T up to its rounding
     half = 1 / int(joint.data.lengths.max())
-    yield joint.along(_SCORE, joint.trace.least_opt_score, half, start, rounding=1e-15)
+    yield _SCORE.along(joint, joint.trace.least_opt_score, half, rounding=1e-15)
     yield _gap_growth(joint)
-    yield joint.along(_RATIO, losses, math.log(LOSS_RATIO), start)
+    yield _RATIO.along(joint, np.ptp(joint.log_loss, axis=1), math.log(LOSS_RATIO))
 
 
 def _gap_growth(joint: JointView) -> Check:
@@ -149,4 +148,4 @@ def _gap_growth(joint: JointView) -> Check:
     # a sum of N products, each right to 2e-16 of the largest |z|
     rounding = 1e-15 * joint.N * math.sqrt(joint.K.diagonal().max())
     empty = "every opt score is past 3/4 at the recorded steps"
-    return joint.along(_GROWS, growth, 0.0, keep, empty=empty, rounding=rounding)
+    return _GROWS.along(joint, growth, 0.0, keep, empty=empty, rounding=rounding)

@@ -30,7 +30,6 @@ _HESSIAN_TWO = Statement(
     "|Hessian L| / L, against B^2 + B^6 |u|^2 + B^3 + 0.77 B^5 |u|, two tokens",
     "Lemma 13 (3)",
 )
-_CONTROL = math.log(1.05)
 _POINTS = 33
 _LARGEST = 1000  # tokens n T up to which the Hessian's norm is computed
 
@@ -76,7 +75,7 @@ def check_lemma12(joint: JointView) -> Checks:
     total = joint.labels @ opt  # ubar is its unit vector
     along = joint.labels[:, None] * (joint.tokens @ (total / np.linalg.norm(total)))
     least = (joint.softmax * along).sum(axis=2).min(axis=1)
-    yield joint.along(_SEPARATED, least, joint.sizes.tau, joint.step >= 0)
+    yield _SEPARATED.along(joint, least, joint.sizes.tau)
 
 
 @joint_check()
@@ -129,16 +128,16 @@ def check_lemma13(joint: JointView) -> Checks:
 
 
 def _slopes(joint: JointView) -> Checks:
-    pull, start, B = np.linalg.norm(joint.pull, axis=1), joint.step >= 0, joint.sizes.B
-    yield joint.along(_PL, pull, joint.sizes.tau, start)  # |grad_u L| / L
-    yield joint.along(_PL_TOP, pull, B, start, rounding=MEASURED * B)  # equal for n = 1
+    pull, B = np.linalg.norm(joint.pull, axis=1), joint.sizes.B  # |grad_u L| / L
+    yield _PL.along(joint, pull, joint.sizes.tau)
+    yield _PL_TOP.along(joint, pull, B, rounding=MEASURED * B)  # equal for n = 1
     segment = Segment(joint)
     first = segment.log_loss(0.0)
     rise = np.max([segment.log_loss(part) for part in np.linspace(0, 1, _POINTS)], axis=0) - first
     words = f"largest of {_POINTS} points of each segment; L_t itself is one of them"
     # a loss's logarithm, up to 10^4, is right to 1e-14 of itself
     room = 1e-14 * np.abs(first)
-    yield joint.along(_SEGMENT, rise, _CONTROL, start, rounding=room, reason=words)
+    yield _SEGMENT.along(joint, rise, math.log(1.05), rounding=room, reason=words)
 
 
 def _hessian(joint: JointView) -> Checks:

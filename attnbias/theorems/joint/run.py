@@ -24,7 +24,7 @@ from ..hypotheses import (
     needs_zero_start,
 )
 from ..run import TraceView
-from ..statements import NO_STEP, Statement, named_like, table
+from ..statements import Statement, named_like, table
 from .conditions import check_condition2
 from .constants import JointConstants, joint_constants, power_sum
 
@@ -183,13 +183,6 @@ class JointView(TraceView):
         return f"Condition 2 fails: {failed[0]}{more}" if failed else ""
 
     # checks
-
-    def along(
-        self, statement: Statement, values, bounds, keep=None, *, empty=NO_STEP, **rest
-    ) -> Check:
-        """The statement at the recorded steps in `keep`, by default all after the start."""
-        keep = self.step > 0 if keep is None else keep
-        return statement.along(self, values, bounds, keep, empty=empty, **rest)
 
     def table(self, statements, measure: Callable[..., Iterable[Check]]) -> CheckTable:
         """What `measure(self)` yields, or why nothing where a hypothesis of Section 4 fails."""

@@ -69,13 +69,11 @@ def check_theorem2(joint: JointView) -> Checks:
     >>> [check.verdict for check in check_theorem2(data, trace)]
     ['holds', 'holds', 'holds', 'holds']
     """
-    yield from _both_sides(joint, _RATE, _CONVERSE, _low, _high)
+    yield from _both_sides(joint, _RATE, _CONVERSE)
     if not joint.refuse_rule() and math.isclose(joint.decay[0], 2 / 3):
         eta, t, c = joint.step_size, joint.step, joint.sizes
         root = 1.2 * eta * c.speed * (np.cbrt(t + 1.0) - 1), 3 * eta * c.B * np.cbrt(t)
-        yield from _both_sides(
-            joint, _RATE_ROOT, _CONVERSE_ROOT, lambda run: root[0], lambda run: root[1]
-        )
+        yield from _both_sides(joint, _RATE_ROOT, _CONVERSE_ROOT, root)
 
 
 @joint_check()
@@ -119,24 +117,20 @@ def check_loss_without_decay(joint: JointView) -> Checks:
         reason = f"for a step of u without decay, p = 0; here p = {joint.decay[0]:g}"
         yield from joint.as_assumed(refused((_RATE_LINE, _CONVERSE_LINE), reason))
         return
-    yield from _both_sides(joint, _RATE_LINE, _CONVERSE_LINE, _low, _high)
+    yield from _both_sides(joint, _RATE_LINE, _CONVERSE_LINE)
 
 
-def _low(joint: JointView) -> np.ndarray:
-    return 0.4 * joint.sizes.speed * joint.u_path()
+def _both_sides(joint: JointView, rate: Statement, converse: Statement, closed=()) -> Checks:
+    """The rate, which asks for all hypotheses, and its converse, for the start alone.
 
+    Against U_t, or the closed forms of both sides.
+    """
 
-def _high(joint: JointView) -> np.ndarray:
-    return joint.sizes.B * joint.u_path()
-
-
-def _both_sides(joint: JointView, rate, converse, low, high) -> Checks:
-    """The rate, which asks for all hypotheses, and its converse, for the start alone."""
-
-    def side(statement: Statement, bound) -> Checks:
-        fall = -joint.trace.log_loss
+    def side(statement: Statement, which: int) -> Checks:
+        fall, path, c = -joint.trace.log_loss, joint.u_path(), joint.sizes
+        bounds = closed or (0.4 * c.speed * path, c.B * path)
         # log L is measured to 1e-9 of itself
-        yield joint.along(statement, fall, bound(joint), rounding=MEASURED * np.abs(fall))
+        yield statement.later(joint, fall, bounds[which], rounding=MEASURED * np.abs(fall))
 
-    yield from joint.table((rate,), lambda run: side(rate, low))
-    yield from table(joint.refuse_start(), (converse,), side, converse, high)
+    yield from joint.table((rate,), lambda _: side(rate, 0))
+    yield from table(joint.refuse_start(), (converse,), side, converse, 1)

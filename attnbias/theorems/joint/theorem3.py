@@ -72,20 +72,20 @@ def check_theorem3(joint: JointView) -> Checks:
     >>> [check.verdict for check in check_theorem3(data, trace)]
     ['holds', 'holds', 'holds, vacuous', 'holds']
     """
-    B, eta, error = joint.sizes.B, joint.step_size, joint.trace.W_alignment_error
+    B, eta, error = joint.sizes.B, joint.step_size, joint.error
     late = np.maximum(joint.step, 2)
     path, top = eta * np.log((late + 1) / 2), eta * np.log(late)
     settings = {"keep": joint.step >= 2, "empty": "no step t >= 2 is recorded"}
     least = joint.Xi / (2 * B**2) * path
     # a norm is measured to 1e-9 of itself
-    yield joint.along(_GROWS, joint.W_norm, least, rounding=MEASURED * least, **settings)
-    yield joint.along(_TOP, joint.W_norm, top, rounding=MEASURED * top, **settings)
+    yield _GROWS.along(joint, joint.W_norm, least, rounding=MEASURED * least, **settings)
+    yield _TOP.along(joint, joint.W_norm, top, rounding=MEASURED * top, **settings)
     # N' = n (T - 1) rows, four times for softmax scores of at least 1/2
     Lambda = float(lambert(math.log(4 * joint.N / math.e * LOSS_RATIO * GAP_RATIO)))
     factor = 2 * B**4 / joint.Xi**2 * (2 * Lambda / joint.Xi + eta)
     needed = factor / (_LARGEST * eta)  # of log((t + 1) / 2)
     words = f"below 2 only where log t exceeds {needed + math.log(2):.3g}"
-    yield joint.along(_RATE, error, factor / path, trivial=_LARGEST, reason=words, **settings)
+    yield _RATE.along(joint, error, factor / path, trivial=_LARGEST, reason=words, **settings)
     # each step has at least this cosine, attained where x_2 = -x_1, up to rounding
     cone = 1 - joint.Xi / (2 * B**2)
-    yield joint.along(_CONE, error, cone, rounding=NO_OFFSET, **settings)
+    yield _CONE.along(joint, error, cone, rounding=NO_OFFSET, **settings)

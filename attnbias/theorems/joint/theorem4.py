@@ -78,8 +78,8 @@ def check_theorem4(joint: JointView) -> Checks:
     bounds = 0.39 * best - math.log(joint.n) / joint.u_path()
     start = first_step(math.log(joint.n) / (0.39 * best) / joint.step_size, joint.decay[0])
     words = f"positive from t = {start:.4g} on"
-    yield joint.along(_MARGIN, margin, bounds, trivial=0.0, reason=words)
-    yield joint.along(_POSITIVE, margin, 0.0)
+    yield _MARGIN.later(joint, margin, bounds, 0, trivial=0.0, reason=words)
+    yield _POSITIVE.later(joint, margin, 0.0)
 
 
 @joint_check(_SHARPER)
@@ -131,7 +131,7 @@ def check_sharper_theorem4(joint: JointView) -> Checks:
     whole = best + math.sqrt(a)
     words = f"positive only {_saturation(joint, average, best / whole)}"
     bounds = best - whole * average - remainder / joint.u_path()
-    yield joint.along(_SHARPER, _margin(joint), bounds, trivial=0.0, reason=words)
+    yield _SHARPER.later(joint, _margin(joint), bounds, 0, trivial=0.0, reason=words)
 
 
 @joint_check(_DIRECTION)
@@ -181,8 +181,8 @@ def check_decoder_direction(joint: JointView) -> Checks:
     speed = 2 * math.log(LOSS_RATIO) / c.tau + eta
     late = first_step(3 * speed / eta, p)  # where the bound's first term alone is 2
     small = _saturation(joint, average, 1 / (3 * 9.7 * math.sqrt(joint.n)))
-    yield joint.along(
-        _DIRECTION,
+    yield _DIRECTION.along(
+        joint,
         joint.trace.u_alignment_error,
         6 * (speed / U + 9.7 * math.sqrt(c.n) * average),
         (joint.step > 0) & (needed <= U),

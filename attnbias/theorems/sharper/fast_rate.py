@@ -125,14 +125,14 @@ def _rows(run: TraceView, growth: float) -> Checks:
 
 def last_decade(run: TraceView) -> int | None:
     """Index of the last record before a tenth of the final path, with <W, W_mm> > 0."""
-    path = run.trace.path_length
+    path = run.path
     early = np.flatnonzero((path <= path[-1] / 10) & (run.along > 0) & (run.step > 0))
     return int(early[-1]) if len(early) else None
 
 
 def offset_before(run: TraceView, decade: int) -> float:
     """The largest |P_t| of the decade of path that ends at the record `decade`."""
-    path = run.trace.path_length
+    path = run.path
     before = (path > path[-1] / 100) & (run.along > 0) & (np.arange(len(path)) <= decade)
     before[decade] = True
     return float(run.across[before].max())
@@ -151,9 +151,9 @@ def _undecided(run: TraceView, decade: int) -> str:
     least = run.trace.least_opt_score
     if least[-1] < least[decade]:
         return f"the smallest softmax score still falls, to {least[-1]:.3g}: no phi_low in sight"
-    height, path = run.Xi * run.along[decade], run.trace.path_length[decade]
+    height, path = run.Xi * run.along[decade], run.path[decade]
     late = LATE / min(1.0, run.svm.least_slack, run.svm.least_dual)
-    bites = biting_path(run.constants(), float(run.trace.longest_step[-1]), float(run.W_norm[0]))
+    bites = biting_path(run.constants(), run.longest_step[-1], run.W_norm[0])
     if height < late or path < bites:
         return TOO_EARLY.format(height, path, late, bites)
     return ""
@@ -185,21 +185,21 @@ def _ball(run: TraceView):
         return BALL.refused(TIED)
     if pivots.min() < DEPENDENT * pivots.max():
         return BALL.refused(TIED)
-    c, longest = run.constants(), run.trace.longest_step
+    c, longest = run.constants(), run.longest_step
     log_spread = 1 + constants_along(run).log_A
     lean = least_lean(run)
     radius = (log_spread + c.B**2 * longest) / lean + longest if math.isfinite(lean) else 0.0
     outside = norm_outside(run)
-    bounds = np.maximum(float(run.across[0]), np.hypot(outside, radius))
+    bounds = np.maximum(run.across[0], np.hypot(outside, radius))
     # both sides are measured, and where |P_0| is the larger they are equal at the start
     room = MEASURED * bounds + NO_OFFSET * run.W_norm
     return BALL.along(run, run.across, bounds, rounding=room, reason=f"lambda = {lean:.4g}")
 
 
 def _late(run: TraceView, decade: int, growth: float):
-    c, measured = run.constants(), run.trace.W_alignment_error
+    c, measured = run.constants(), run.error
     late = np.arange(len(run.step)) >= decade
-    level, flicker = offset_before(run, decade), FLICKER * float(run.trace.longest_step[-1])
+    level, flicker = offset_before(run, decade), FLICKER * run.longest_step[-1]
     bound = (1 + growth) * level + flicker
     first = f"from t = {run.step[decade]} to {run.step[-1]}; |P| at the end {run.across[-1]:.6g}"
     grown, room = offset_growth(run, decade), flicker / level if level > 0 else 0.0
@@ -208,7 +208,7 @@ def _late(run: TraceView, decade: int, growth: float):
     bounds = (bound / run.along) ** 2 / 2
     yield ALONG_RATE.along(run, measured, bounds, late, rounding=allowance)
     # <W_t, unit W_mm> >= -|W_0| + Xi S_t / (2 B^2), by Lemma 4
-    path = run.Xi * run.trace.path_length - 2 * c.B**2 * run.W_norm[0]
+    path = run.Xi * run.path - run.longest_row * run.W_norm[0]
     bounds = 2 * c.B**4 * bound**2 / path**2
     yield PATH_RATE.along(
         run,
@@ -317,13 +317,13 @@ def check_degenerate_rate(run: TraceView) -> Checks:
     >>> check_degenerate_rate(data, train(data, NGD(0.5), 1000)).all_hold
     True
     """
-    reach, error = run.step_size * run.step, run.trace.W_alignment_error
+    reach, error = run.step_size * run.step, run.error
     low_P = np.log1p(reach / math.sqrt(5))
     low_c = np.maximum(2 / math.sqrt(5) * reach, reach - run.step_size - math.sqrt(5))
     high_P = np.logaddexp(0.0, run.step_size + np.log(reach))
     # P^2 / (2 (c^2 + P^2)) <= 1 - cosine <= P^2 / (2 c^2), with c and P at their brackets
     below, above = low_P**2 / (2 * (reach**2 + low_P**2)), high_P**2 / (2 * low_c**2)
-    across, rate = _limits(run, float(reach[-1]))
+    across, rate = _limits(run, reach[-1])
     yield ACROSS_BELOW.later(run, run.across, low_P, reason=across)
     yield ACROSS_ABOVE.later(run, run.across, high_P, reason=across)
     yield ALONG_BELOW.later(run, run.along, low_c)
@@ -336,7 +336,7 @@ def _limits(run: TraceView, reach: float) -> tuple[str, str]:
     """What the last record says of the limits of |P| and of the rate."""
     if reach <= 1:
         return "", ""
-    ratio = run.trace.W_alignment_error[-1] * 2 * (reach / math.log(reach)) ** 2
+    ratio = run.error[-1] * 2 * (reach / math.log(reach)) ** 2
     return (
         f"|P| - log(eta t) at the end {run.across[-1] - math.log(reach):.3g}",
         f"over (log(eta t))^2 / (2 eta^2 t^2) at the end {ratio:.5g}",

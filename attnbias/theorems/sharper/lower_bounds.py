@@ -66,7 +66,7 @@ def check_rate_lower_bound(run: TraceView) -> Checks:
     >>> check_rate_lower_bound(data, trace).all_hold
     True
     """
-    yield outside_check(RATE, run, run.trace.path_length, run.W_norm > 0, empty="W stays zero")
+    yield outside_check(RATE, run, run.path, run.W_norm > 0, empty="W stays zero")
 
 
 def outside_check(statement: Statement, run: TraceView, path, keep, *, empty: str, reason=""):
@@ -76,7 +76,7 @@ def outside_check(statement: Statement, run: TraceView, path, keep, *, empty: st
     words = reason or f"|W_0 outside| = {outside:.4g}"
     return statement.along(
         run,
-        run.trace.W_alignment_error,
+        run.error,
         bounds,
         keep,
         empty=empty,
@@ -243,7 +243,7 @@ def check_ngd_separation(run: TraceView) -> Checks:
     """
     line, rest = run.gaps[0, 0] + run.step_size * run.step, _rest(run)
     moved = np.abs(run.gaps[0, 0]) + run.step_size * run.step
-    error, ahead = run.trace.W_alignment_error, (line > 0) & (run.W_norm > 0)
+    error, ahead = run.error, (line > 0) & (run.W_norm > 0)
     above = (rest / line) ** 2 / 2
     # w_t is known to 1e-9 of itself, its square to twice that
     rounding = FLOOR + 2 * MEASURED * above + _doubt(run, rest, line)
@@ -260,7 +260,7 @@ def check_ngd_separation(run: TraceView) -> Checks:
 
 def _rest(run: TraceView) -> float:
     """c, the norm of all of W_0 but its component along the one row; 0 if that is rounding."""
-    total = float(run.W_norm[0])
+    total = run.W_norm[0]
     share = 1 - (float(run.gaps[0, 0]) / total) ** 2 if total else 0.0
     return total * math.sqrt(share) if share > OUTSIDE else 0.0
 
@@ -277,7 +277,7 @@ def _closed_form(run: TraceView):
     error = np.where(w > 0, (rest / norm) * (rest / (norm + w)), 1 - w / norm)
     # the slope of 1 - w / r in c^2 is at most 1 / (2 r^2)
     allowed = FLOOR + MEASURED * error + _doubt(run, rest, norm)
-    away = np.abs(run.trace.W_alignment_error - error)
+    away = np.abs(run.error - error)
     return CLOSED.along(run, away, allowed, run.W_norm > 0, empty="W stays zero")
 
 
@@ -290,4 +290,4 @@ def _no_faster(run: TraceView, statement: Statement, height, keep, **settings):
     defaults = {"empty": NO_STEP, "rounding": rounding, "vacuous": rest == 0}
     if rest == 0:
         defaults["reason"] = "W_0 has nothing outside the one row, and the bound is 0"
-    return statement.along(run, run.trace.W_alignment_error, bounds, keep, **defaults | settings)
+    return statement.along(run, run.error, bounds, keep, **defaults | settings)

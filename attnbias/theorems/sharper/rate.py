@@ -96,25 +96,21 @@ def check_rate(
 
 
 def _rows(run: TraceView) -> Checks:
-    c, S, turn = run.constants(), run.trace.path_length, first_turned(run)
+    S, turn = run.path, first_turned(run)
     yield _start(run, turn)
     # attained by n = 1, T = 2 with x_2 = -x_1, up to the rounding of both sides
     rounding = MEASURED * (abs(run.along[0]) + S)
-    grown = run.along[0] + c.Xi / (2 * c.B**2) * S
+    grown = run.along[0] + run.Xi / run.longest_row * S
     yield GROWTH.later(run, run.along, grown, rounding=rounding)
-    along, step = constants_along(run), np.arange(len(S))
+    along = constants_along(run)
     toward = run.toward(run.gaps - run.Xi * run.along[:, None] * run.svm.margins.cpu().numpy())
     # <P, z_k> is a difference of gaps, each right to 2e-16 of itself
     rounding = 1e-14 * np.abs(run.gaps).max(axis=1) / run.Xi
-    turned = (step >= turn) & (run.along[turn] >= 0)
-    yield OUTWARD.along(
-        run, toward, along.Lambda / c.Xi, turned, empty=NEVER_TURNS, rounding=rounding
-    )
-    speed = 2 * along.Lambda / c.Xi + run.trace.longest_step
-    bounds = run.across[turn] ** 2 + speed * (S - S[turn])
-    yield ACROSS.along(
-        run, run.across**2, bounds, step > turn, empty=NEVER_TURNS, rounding=MEASURED * bounds
-    )
+    turned, pull = (run.step >= run.step[turn]) & (run.along[turn] >= 0), along.Lambda / run.Xi
+    yield OUTWARD.along(run, toward, pull, turned, empty=NEVER_TURNS, rounding=rounding)
+    bounds = run.across[turn] ** 2 + (2 * pull + run.longest_step) * (S - S[turn])
+    later, room = run.step > run.step[turn], MEASURED * bounds
+    yield ACROSS.along(run, run.across**2, bounds, later, empty=NEVER_TURNS, rounding=room)
     yield rate_check(RATE, run, along)
 
 
@@ -126,8 +122,7 @@ def first_turned(run: TraceView) -> int:
 
 def after(run: TraceView, turn: int) -> np.ndarray:
     """(R,) bool: recorded steps with <W, W_mm> > 0 and a positive path since `turn`."""
-    path = run.trace.path_length
-    return (np.arange(len(path)) > turn) & (path > path[turn]) & (run.along > 0)
+    return (run.step > run.step[turn]) & (run.path > run.path[turn]) & (run.along > 0)
 
 
 def constants_along(run: TraceView) -> Constants:
@@ -150,69 +145,46 @@ def biting_path(constants, longest: float, offset: float, target: float = TRIVIA
 
     For constants along a run those of its last record count.
     """
-    last = float(np.ravel(constants.phi_low)[-1])
-    constants = dataclasses.replace(constants, phi_low=last)
+    constants = dataclasses.replace(constants, phi_low=np.ravel(constants.phi_low)[-1])
     factor = 2 * constants.B**4 / constants.Xi**2 / target
     linear = factor * (2 * constants.Lambda / constants.Xi + longest)
     return (linear + math.hypot(linear, 2 * math.sqrt(factor) * offset)) / 2
 
 
 def _start(run: TraceView, turn: int):
-    c = run.constants()
     before = run.along < 0
     if not before.any():
-        return START.along(
-            run,
-            np.zeros(len(run.step)),
-            0.0,
-            run.step == run.step[0],
-            reason="<W_0, W_mm> >= 0, so t_0 = 0",
-            vacuous=True,
-        )
-    bound = 2 * c.B**2 * run.W_norm[0] / c.Xi
-    return START.along(
-        run,
-        run.trace.path_length,
-        bound,
-        before,
-        rounding=MEASURED * bound,
-        reason=f"t_0 is at most {run.step[turn]}" if run.along[turn] >= 0 else "",
-    )
+        first, words = run.step == run.step[0], "<W_0, W_mm> >= 0, so t_0 = 0"
+        return START.along(run, 0.0 * run.step, 0.0, first, reason=words, vacuous=True)
+    bound = run.longest_row * run.W_norm[0] / run.Xi
+    words = f"t_0 is at most {run.step[turn]}" if run.along[turn] >= 0 else ""
+    return START.along(run, run.path, bound, before, rounding=MEASURED * bound, reason=words)
 
 
 def rate_check(statement: Statement, run: TraceView, constants: Constants) -> Check:
     """1 - cosine against M1's bound since W first pointed to W_mm, for constants along the run."""
-    turn, longest = first_turned(run), run.trace.longest_step
-    path = run.trace.path_length - run.trace.path_length[turn]
-    needed = biting_path(constants, float(longest[-1]), float(run.across[turn]))
+    turn = first_turned(run)
+    needed = biting_path(constants, run.longest_step[-1], run.across[turn])
     reason = f"below 1 from path length {needed:.4g} on"
     if run.kind == "NGD":
         reason += f", t = {float(run.step[turn]) + needed / run.step_size:.4g}"
     if math.isinf(needed):
         reason = "below 1 at no path length that float64 can hold"
-    return m1_check(statement, run, constants, path, longest, reason=reason)
+    path = run.path - run.path[turn]
+    return m1_check(statement, run, constants, path, run.longest_step, reason=reason)
 
 
 def m1_check(
     statement: Statement,
     run: TraceView,
-    constants,
+    constants: Constants,
     path,
     longest,
     keep=True,
-    *,
-    reason: str,
-    empty: str = NEVER_TURNS,
+    empty=NEVER_TURNS,
+    **rest,
 ) -> Check:
     """1 - cosine against M1's bound for (R,) paths that W has covered since it pointed to W_mm."""
     turn = first_turned(run)
-    bounds = rate_bounds(constants, path, longest, float(run.across[turn]))
-    return statement.along(
-        run,
-        run.trace.W_alignment_error,
-        bounds,
-        after(run, turn) & keep,
-        empty=empty,
-        trivial=TRIVIAL,
-        reason=reason,
-    )
+    bounds, keep = rate_bounds(constants, path, longest, run.across[turn]), after(run, turn) & keep
+    return statement.along(run, run.error, bounds, keep, empty=empty, trivial=TRIVIAL, **rest)

@@ -79,7 +79,7 @@ def check_gradient_bounds(run: TraceView) -> Checks:
     ratio, floor = np.exp(recorded - mean), np.exp(share - c.log_upsilon)
     yield EQ14.along(run, error, room)
     yield LEFT.along(run, ratio, c.Xi, rounding=room * c.Xi)
-    yield RIGHT.along(run, ratio, 2 * c.B**2, rounding=room * 2 * c.B**2)
+    yield RIGHT.along(run, ratio, run.longest_row, rounding=room * run.longest_row)
     yield WEIGHT.along(run, np.exp(largest - c.log_Upsilon + math.log(4)), 1.0, rounding=room)
     far = np.abs(run.gaps).max(axis=1)
     yield FLOOR.along(run, floor, 1.0, rounding=64 * EPS * (1 + far))
@@ -142,10 +142,10 @@ def check_lemma4(run: TraceView) -> Checks:
     if reason:
         yield SPEED.refused(reason)
         return
-    path = np.diff(run.trace.path_length, prepend=np.nan)
+    path = np.diff(run.path, prepend=np.nan)
     gained = np.diff(run.along, prepend=np.nan)
     # a difference of two projections, each right to a rounding of the gaps it is made of
-    room = run.gap_rounding() / run.Xi + 4 * EPS * run.trace.path_length
+    room = run.gap_rounding() / run.Xi + 4 * EPS * run.path
     speed, room = gained / path, room / path
     yield SPEED.along(
         run,
@@ -164,7 +164,7 @@ def toward_w_mm(run: TraceView) -> np.ndarray:
 
 def least_cosine(run: TraceView) -> float:
     """Lemma 4's bound Xi / (2 B^2)."""
-    return run.Xi / (2 * run.constants().B ** 2)
+    return run.Xi / run.longest_row
 
 
 @run_check(UPPER, PROJECTION, LOWER, given=NGD_RUN)
@@ -204,7 +204,7 @@ def check_lemma5(run: TraceView) -> Checks:
     >>> check_lemma5(data, train(data, NGD(0.5), 100)).all_hold
     True
     """
-    eta, t, start, t0 = run.step_size, run.step, float(run.W_norm[0]), lemma5_start(run)
+    eta, t, start, t0 = run.step_size, run.step, run.W_norm[0], lemma5_start(run)
     yield UPPER.later(run, run.W_norm, start + eta * t)
     grown = eta * least_cosine(run) * t
     yield PROJECTION.later(
@@ -228,4 +228,4 @@ def check_lemma5(run: TraceView) -> Checks:
 
 def lemma5_start(run: TraceView) -> float:
     """Lemma 5's t_0 = 4 B^2 |W_0| / (eta Xi)."""
-    return 4 * run.constants().B ** 2 * float(run.W_norm[0]) / (run.step_size * run.Xi)
+    return 2 * run.longest_row * run.W_norm[0] / (run.step_size * run.Xi)

@@ -54,7 +54,7 @@ def _nearly_orthogonal(run: TraceView) -> str:
     low = float(np.exp(run.log_opt[0].min()))
     if low < np.finfo(float).tiny:
         return "an optimal token's softmax score at the start is below the smallest float"
-    constants, longest = run.constants(low), float(run.trace.longest_step[-1])
+    constants, longest = run.constants(low), run.longest_step[-1]
     words = f"a step of length {longest:.3g} is above log(2) Xi / (1.2 mu B^2) = "
     words += f"{constants.largest_step:.3g}"
     return assumption1_fails(constants) or (words if longest > constants.largest_step else "")
@@ -122,7 +122,7 @@ def check_lemma3(run: TraceView) -> Checks:
 
 def softmax_checks(run: TraceView) -> list:
     """Part (i): the smallest optimal softmax score at every iteration."""
-    low = float(run.log_opt[0].min())
+    low = run.log_opt[0].min()
     values = np.minimum(run.trace.least_opt_score, np.exp(run.log_opt.min(axis=1)))
     bound = min(0.25, math.exp(low))
     # attained at the start where that is the smallest score
@@ -135,19 +135,19 @@ def gap_checks(run: TraceView) -> list:
     c, velocity = run.constants(), run.gap_speed()
     harm = 1.2 * c.mu * c.B**2 / run.Xi
     # no entry of K is above (2 B^2)^2, and p and |grad L| are right to these shares
-    room = run.cosine_rounding() * (2 * c.B**2) ** 2 / run.Xi
+    room = run.cosine_rounding() * run.longest_row**2 / run.Xi
     # 1 - score at the level of part (ii) is 1 - (1 + sqrt(1 - 2 phi_low)) / 2
-    phi = run.constants(math.exp(float(run.log_opt[0].min()))).phi_low
+    phi = run.constants(math.exp(run.log_opt[0].min())).phi_low
     far = math.log(phi / (1 + math.sqrt(1 - 2 * phi)))
     low = (run.log_nonopt >= far)[:, run.sequence]
     before = np.concatenate([np.zeros_like(low[:1]), low[:-1]])
     # since the record before
     change = np.diff(run.gaps, axis=0, prepend=run.gaps[:1])
     single = np.diff(run.step, prepend=run.step[0]) == 1
-    path = np.diff(run.trace.path_length, prepend=0.0)
+    path = np.diff(run.path, prepend=0.0)
     error = np.abs(change - path[:, None] * np.roll(velocity, 1, axis=0)).max(axis=1)
     # both records' gaps, and a path of steps that move a gap by 2 B^2 each at most
-    doubt = 2 * run.gap_rounding() + 8 * EPS * c.B**2 * run.trace.path_length
+    doubt = 2 * run.gap_rounding() + 8 * EPS * c.B**2 * run.path
     return [
         RISING.where(run, _least(velocity, low), 0.0, never=ABOVE, rounding=room),
         RISING_STEP.where(
@@ -180,7 +180,7 @@ def row_checks(run: TraceView) -> list:
     """The inner products of the rows, which the tokens alone decide."""
     c = run.constants()
     own = run.sequence[:, None] == run.sequence[None, :]
-    room = 64 * EPS * (2 * c.B**2) ** 2
+    room = 64 * EPS * run.longest_row**2
     alone = bool(own.all())
     return [
         OWN.once(run.K[own].min(), (c.b_o**2 - 3 * c.mu) * c.b_1**2, rounding=room),

@@ -110,7 +110,7 @@ def check_lemma7(
         return CheckTable([*refused((NEEDED, SHARP, VIOLATED), reason), *at_eps])
     constants, view = run.constants(), sets.GapView(run)
     if chosen is None:
-        norm = float(run.W_norm[-1])
+        norm = run.W_norm[-1]
         # a little more, so that rounding does not leave the last record out
         chosen = [1.000001 * sets.radius_eps(constants, norm / share) for share in (1, 4, 16)]
     # W_mm is known to its duality gap, and gaps to a few roundings
@@ -216,7 +216,7 @@ def _means(view: sets.GapView, constants, eps: float, keep) -> Checks:
     """Eqs. 6, 30 and 31: weighted means of h - 1, in all, in I_1 and in I_2."""
     run, part, excess = view.run, view.part(eps), view.excess()
     # h is at most 2 B^2 / Xi
-    room = run.cosine_rounding() * 2 * constants.B**2 / run.Xi
+    room = run.cosine_rounding() * run.longest_row / run.Xi
     total = (run.p * (view.h - 1)).sum(axis=1) / run.p.sum(axis=1)
     yield SUFFICES.along(run, total, eps, keep, rounding=room)
     for statement, which, bound in ((FIRST, 1, eps / 2), (SECOND, 2, eps)):

@@ -111,8 +111,8 @@ def proved_start(run: TraceView) -> float:
     M1 is started at t_0 = first t with <W_t, W_mm> >= 0, whose path is at most
     2 B^2 |W_0| / Xi + eta, and solved for the path at which its bound is Xi^2 / (32 B^4).
     """
-    c, eta, start = run.constants(), run.step_size, float(run.W_norm[0])
-    late = 2 * c.B**2 * start / run.Xi + eta if start else 0.0
+    c, eta, start = run.constants(), run.step_size, run.W_norm[0]
+    late = run.longest_row * start / run.Xi + eta if start else 0.0
     path = biting_path(c, eta, start + late, near_enough(run))
     return max(lemma5_start(run), (path + late) / eta)
 
@@ -120,7 +120,7 @@ def proved_start(run: TraceView) -> float:
 def _rows(run: TraceView, t0: float | None) -> Checks:
     moved, B2 = run.W_norm > 0, run.constants().B ** 2
     least = run.gaps.min(axis=1) / np.where(moved, run.W_norm, 1.0)
-    error = np.nan_to_num(run.trace.W_alignment_error, nan=2.0)  # where W = 0
+    error = np.nan_to_num(run.error, nan=2.0)  # where W = 0
     room, bounds = 64 * EPS * B2 + MEASURED * run.Xi, run.Xi - 2 * B2 * np.sqrt(2 * error)
     vague = bool((bounds[moved] <= -2 * B2).all())  # no gap is below -2 B^2 |W|
     yield GAPS.along(
@@ -148,7 +148,7 @@ def _rows(run: TraceView, t0: float | None) -> Checks:
 def _rate(run: TraceView, t0: float | None) -> Check:
     proved, limit = lemma5_start(run), near_enough(run)
     start = proved if t0 is None else t0
-    near = (run.trace.W_alignment_error <= limit) & (run.step >= start)
+    near = (run.error <= limit) & (run.step >= start)
     if start >= proved:
         reason = f"1 - cosine is at most {limit:.3g} at no recorded t >= {proved:.4g}"
         return _compare(RATE, run, near, empty=reason, reason=f"t_0 = {start:.4g}")

@@ -122,7 +122,7 @@ def _rows(run: TraceView) -> Checks:
     bounds = theorem1_bounds(run, constants, np.where(keep, np.log(run.step), 0.0))
     yield RATE.along(
         run,
-        run.trace.W_alignment_error,
+        run.error,
         bounds,
         keep,
         empty=NO_STEP.format(start),

@@ -82,80 +82,67 @@ def check_theorem6(run: TraceView) -> Checks:
     """
     c, turn, log_eta = run.constants(), rate.first_turned(run), run.rule["log_scale"]
     longest = run.step_size * c.B**2 * c.Upsilon / 2
-    yield STEP.later(run, run.trace.longest_step, longest)
+    yield STEP.later(run, run.longest_step, longest)
     yield height_check(run, HEIGHT, 0, log_eta)
     yield _rate(run, turn, log_eta)
     yield from _from_above(run, turn, log_eta)
 
 
+def _log_speed(run: TraceView, log_step_size: float) -> np.ndarray:
+    """(R,) log of eta Xi^2 upsilon phi^2 / n, with the least softmax score phi up to there."""
+    log_size = log_step_size + 2 * math.log(run.Xi) + run.constants().log_upsilon - math.log(run.n)
+    return log_size + 2 * np.log(run.trace.least_opt_score)
+
+
 def log_heights(run: TraceView, start: int, log_step_size: float) -> np.ndarray:
     """(R,) lower bound on Xi c_t for GD from the record `start` on; -inf before it."""
-    c, least = run.constants(), run.trace.least_opt_score
-    log_speed = log_step_size + 2 * math.log(run.Xi) + c.log_upsilon - math.log(run.n)
     log_time = np.log(np.maximum(run.step - run.step[start], 0))
-    grown = np.logaddexp(run.Xi * run.along[start], log_speed + 2 * np.log(least) + log_time)
+    grown = np.logaddexp(run.Xi * run.along[start], _log_speed(run, log_step_size) + log_time)
     return np.where(run.step >= run.step[start], grown, -np.inf)
 
 
 def height_check(run: TraceView, statement: Statement, start: int, log_step_size: float):
     """How far W has come along W_mm, against what GD from the record `start` guarantees."""
-    height = run.Xi * run.along
+    height, least = run.Xi * run.along, log_heights(run, start, log_step_size)
+    words = {"empty": "no step after it", "reason": f"from t = {run.step[start]} on"}
     # the increments of one sequence with two tokens attain it as the steps shrink
-    rounding = MEASURED * (1 + np.abs(height))
-    return statement.along(
-        run,
-        height,
-        log_heights(run, start, log_step_size),
-        run.step > run.step[start],
-        empty="no step after it",
-        rounding=rounding,
-        reason=f"from t = {run.step[start]} on",
-    )
+    room = MEASURED * (1 + np.abs(height))
+    return statement.along(run, height, least, run.step > run.step[start], rounding=room, **words)
 
 
 def _rate(run: TraceView, turn: int, log_eta: float):
     # what t iterations guarantee, never more than what was covered
     path = log_heights(run, turn, log_eta) / run.Xi - run.along[turn]
     words = f"below 1 from t = 10^{log10_biting_time(run, turn, log_eta):.1f} on"
-    constants, longest = rate.constants_along(run), run.trace.longest_step
+    constants, longest = rate.constants_along(run), run.longest_step
     return rate.m1_check(RATE, run, constants, path, longest, path > 0, reason=words)
 
 
 def log10_biting_time(run: TraceView, turn: int, log_eta: float) -> float:
     """log10 of the t at which the guaranteed path is long enough for M1 to bite."""
-    c, phi = rate.constants_along(run), float(run.trace.least_opt_score[-1])
-    path = rate.biting_path(c, float(run.trace.longest_step[-1]), float(run.across[turn]))
-    log_speed = log_eta + 2 * math.log(run.Xi) + c.log_upsilon - math.log(run.n)
-    log_t = run.Xi * (run.along[turn] + path) - log_speed - 2 * math.log(phi)
+    constants = rate.constants_along(run)
+    path = rate.biting_path(constants, run.longest_step[-1], run.across[turn])
+    log_t = run.Xi * (run.along[turn] + path) - _log_speed(run, log_eta)[-1]
     return log_t / math.log(10)
 
 
 def largest_offset(run: TraceView, turn: int) -> float:
     """Largest |P_r| of all iterations from `turn` on: between two records, no farther from
     the larger of them than half of the path from one to the other."""
-    across, path = run.across[turn:], run.trace.path_length[turn:]
-    if len(across) == 1:
-        return float(across[0])
-    return float((np.maximum(across[1:], across[:-1]) + np.diff(path) / 2).max())
+    across, path = run.across[turn:], run.path[turn:]
+    between = np.maximum(across[1:], across[:-1]) + np.diff(path) / 2
+    return between.max(initial=across[0])
 
 
 def _from_above(run: TraceView, turn: int, log_eta: float):
-    c, height = run.constants(), run.Xi * run.along
-    radius, longest = largest_offset(run, turn), float(run.trace.longest_step[-1])
-    log_G = math.log(2 * c.B**2 * run.N / run.n) + c.log_Upsilon + 2 * c.B**2 * radius
-    log_speed = math.log(run.Xi) + log_eta + log_G + run.Xi * longest
-    later = np.arange(len(run.step)) > turn
-    log_time = np.log(np.where(later, run.step - run.step[turn], 1))
+    height, radius, row = run.Xi * run.along, largest_offset(run, turn), run.longest_row
+    log_G = math.log(row * run.N / run.n) + run.constants().log_Upsilon + row * radius
+    log_speed = math.log(run.Xi) + log_eta + log_G + run.Xi * run.longest_step[-1]
+    time = run.step - run.step[turn]
+    later, log_time = time > 0, np.log(np.maximum(time, 1))
     ceiling = np.logaddexp(height[turn], log_speed + log_time)
-    words = f"R = {radius:.4g}, as measured"
-    yield CEILING.along(
-        run,
-        height,
-        ceiling,
-        later,
-        empty=rate.NEVER_TURNS,
-        rounding=MEASURED * (1 + np.abs(height)),
-        reason=words,
-    )
-    path = 2 * c.B**2 / run.Xi * (ceiling / run.Xi - run.along[0])
-    yield outside_check(SLOW, run, path, later, empty=rate.NEVER_TURNS, reason=words)
+    words = {"empty": rate.NEVER_TURNS, "reason": f"R = {radius:.4g}, as measured"}
+    room = MEASURED * (1 + np.abs(height))
+    yield CEILING.along(run, height, ceiling, later, rounding=room, **words)
+    path = row / run.Xi * (ceiling / run.Xi - run.along[0])
+    yield outside_check(SLOW, run, path, later, **words)

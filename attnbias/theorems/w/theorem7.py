@@ -169,7 +169,7 @@ def resolved(run: TraceView) -> tuple[np.ndarray, np.ndarray]:
 
 def log_steepest(run: TraceView) -> float:
     """log(2 B^2 e^Delta), the upper side of the sandwich."""
-    return math.log(2 * run.constants().B ** 2) + float(run.delta.max())
+    return math.log(run.longest_row) + run.delta.max()
 
 
 def _before(run: TraceView, capped: np.ndarray):
@@ -197,7 +197,7 @@ def _before(run: TraceView, capped: np.ndarray):
     floor = shortest * run.step
     yield FLOOR.along(
         run,
-        run.trace.path_length,
+        run.path,
         floor,
         free & (run.step > 0),
         empty=end or ALWAYS_CAPPED,
@@ -206,7 +206,7 @@ def _before(run: TraceView, capped: np.ndarray):
     )
     turn = rate.first_turned(run)
     path = shortest * (run.step - run.step[turn])
-    needed = rate.biting_path(constants, float(longest[-1]), float(run.across[turn])) / shortest
+    needed = rate.biting_path(constants, longest[-1], run.across[turn]) / shortest
     yield rate.m1_check(
         RATE,
         run,

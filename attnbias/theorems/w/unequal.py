@@ -46,7 +46,7 @@ NEVER = "some sequence is never recorded with E_i below Delta_i / 2"
 
 def _coherent(run: TraceView) -> str:
     """'' or the condition that fails, of tokens, start or steps."""
-    c, longest = run.coherence, float(run.trace.longest_step[-1])
+    c, longest = run.coherence, run.longest_step[-1]
     for check in coherence_table(c):
         if not check.holds:
             return f"{check.statement} is {check.value:.3g}, above {check.bound:.3g}"
@@ -114,7 +114,7 @@ def check_unequal_scores(run: TraceView) -> Checks:
 
 
 def _measured(run: TraceView) -> Checks:
-    c, path = run.coherence, run.trace.path_length
+    c, path = run.coherence, run.path
     score_gap = np.minimum.reduceat(run.delta, run.first_row, axis=1)
     missing = run.per_sequence(np.exp(run.log_other) * run.delta)  # E_i, without cancellation
     share = missing / score_gap
@@ -148,16 +148,15 @@ def _rate(run: TraceView, c: Coherence, settled: np.ndarray):
     """M1 from the first record by which all sequences were settled."""
     if not settled.any():
         return RATE.refused(NEVER)
-    turn, longest = int(settled.argmax()), run.trace.longest_step
+    turn, longest = int(settled.argmax()), run.longest_step
     constants = dataclasses.replace(run.constants(), phi_low=0.5)
-    path, offset = run.trace.path_length - run.trace.path_length[turn], float(run.across[turn])
-    later = (np.arange(len(path)) > turn) & (path > 0)
-    needed = run.trace.path_length[turn] + biting_path(constants, float(longest[-1]), offset)
+    path, offset = run.path - run.path[turn], run.across[turn]
+    needed = run.path[turn] + biting_path(constants, longest[-1], offset)
     return RATE.along(
         run,
-        run.trace.W_alignment_error,
+        run.error,
         rate_bounds(constants, path, longest, offset),
-        later,
+        (run.step > run.step[turn]) & (path > 0),
         empty="no step after that is recorded",
         trivial=TRIVIAL,
         reason=f"settled by t = {run.step[turn]}, below 1 from path length {needed:.4g} on",
