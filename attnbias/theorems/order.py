@@ -88,33 +88,24 @@ def check_order(
     'fails'
     """
     require_choice("sense", sense, ("<=", ">="))
+    said = Statement(key, statement, source, sense, provenance)
     tolerance = require_number("tolerance", tolerance, low=0, high=MOST)
     step, values = _series(step, values)
     end = step[-1]
     last = (step > end / DECADE) & (step > 0)
     before = (step > end / DECADE**2) & ~last & (step > 0)
     if not (last.any() and before.any()):
-        said = Statement(key, statement, source, sense, provenance)
-        return said.refused(TOO_SHORT.format(int(before.sum()), int(last.sum())))
+        return said.refused(TOO_SHORT.format(before.sum(), last.sum()))
     used = last | before
     scale = _rates(rate, step, used)
     allowance = as_numbers("rounding", rounding, step.shape, float)[last] / scale[last]
     earlier, ratio = values[before] / scale[before], values[last] / scale[last]
     change = abs(math.log(scale[last][-1]) - math.log(scale[before][-1]))
-    reference = float(earlier.max() if sense == "<=" else earlier.min())  # NaN if one is
+    reference = earlier.max() if sense == "<=" else earlier.min()  # NaN if one is
     # a rate may change by more than float64 holds
     bound = reference * math.exp(min(tolerance * change, 709.0) * (1 if sense == "<=" else -1))
-    return Check.along(
-        statement,
-        step[last],
-        ratio,
-        bound,
-        sense,
-        rounding=allowance,
-        source=source,
-        provenance=provenance,
-        key=key,
-    )
+    sides = {"step": step[last], "values": ratio, "bounds": bound, "rounding": allowance}
+    return Check.along(**sides, **said._asdict())
 
 
 def _series(step, values) -> tuple[np.ndarray, np.ndarray]:
@@ -156,7 +147,7 @@ def _rates(rate, step: np.ndarray, used: np.ndarray) -> np.ndarray:
                 got=f"one that says: {error}",
                 remedy="write it with numpy's functions, or pass its values",
             ) from error
-        found[used] = as_numbers("rate", given, (int(used.sum()),), float)
+        found[used] = as_numbers("rate", given, (used.sum(),), float)
     else:
         found[used] = as_numbers("rate", rate, step.shape, float)[used]
     if not (np.isfinite(found[used]) & (found[used] > 0)).all():

@@ -16,7 +16,7 @@ import math
 import numpy as np
 import torch
 
-from .._validate import as_numbers, require_flag, require_number, short
+from .._validate import as_numbers, require_flag, require_number
 from ..data import Dataset
 from ..dataset import require_dataset
 from ..dynamics.softmax import Scores, SoftmaxState, softmax_state
@@ -290,20 +290,11 @@ class TraceView:
             h = as_numbers("h", h, self.gaps.shape)
         return (self.p * h).sum(axis=1) / self.n / self.grad_size
 
-    def gap_speed(self, keep: slice | np.ndarray = slice(None)) -> np.ndarray:  # noqa: B008
-        """(R, N) <z_k, -grad_W L> / |grad_W L|, a gap's change a unit of path, at some records."""
-        try:
-            rows = np.arange(len(self.step))[keep]
-        except (IndexError, TypeError, ValueError, OverflowError, RuntimeError):
-            rows = np.zeros(())
-        if rows.ndim != 1:
-            raise RangeError(
-                "keep",
-                expected=f"an index of {len(self.step)} records, 1-dim",
-                got=short(keep),
-                remedy="pass a slice or a mask",
-            )
-        return self.p[rows] @ self.K / self.n / self.grad_size[rows, None]
+    @functools.cached_property
+    def gap_speed(self) -> np.ndarray:
+        """(R, N) <z_k, -grad_W L> / |grad_W L|, a gap's change a unit of path."""
+        with np.errstate(divide="ignore", invalid="ignore"):  # where the gradient vanishes
+            return self.p @ self.K / self.n / self.grad_size[:, None]
 
     # where the iterate stands
 

@@ -143,8 +143,7 @@ def _gap_growth(joint: JointView) -> Check:
     """Least <z_k, -grad L> / |grad L| of sequences whose opt score is at most 3/4."""
     open_rows = (joint.log_opt <= math.log(0.75))[:, joint.sequence]
     keep = (joint.step > 0) & open_rows.any(axis=1) & np.isfinite(joint.log_scale)
-    growth = np.full(len(joint.step), np.nan)
-    growth[keep] = np.where(open_rows[keep], joint.gap_speed(keep), np.inf).min(axis=1)
+    growth = np.where(open_rows, joint.gap_speed, np.inf).min(axis=1)
     # a sum of N products, each right to 2e-16 of the largest |z|
     rounding = 1e-15 * joint.N * math.sqrt(joint.K.diagonal().max())
     empty = "every opt score is past 3/4 at the recorded steps"

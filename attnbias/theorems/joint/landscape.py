@@ -228,8 +228,7 @@ class Segment:
         top = scores[joint.opt]
         self.top_change = eta * late**-p * top
         self.delta_change = eta * late**-p * (top[:, joint.sequence] - scores[joint.others])
-        moving, speed = np.isfinite(joint.log_scale), np.zeros_like(joint.gaps)
-        speed[moving] = joint.gap_speed(moving)
+        speed = np.where(np.isfinite(joint.log_scale)[:, None], joint.gap_speed, 0.0)
         self.gap_change = eta * late**-q * speed
 
     def log_loss(self, part: float) -> np.ndarray:

@@ -132,15 +132,14 @@ def last_decade(run: TraceView) -> int | None:
 
 def offset_before(run: TraceView, decade: int) -> float:
     """The largest |P_t| of the decade of path that ends at the record `decade`."""
-    path = run.path
-    before = (path > path[-1] / 100) & (run.along > 0) & (np.arange(len(path)) <= decade)
-    before[decade] = True
-    return float(run.across[before].max())
+    early = slice(0, decade + 1)
+    before = (run.path > run.path[-1] / 100) & (run.along > 0)
+    return run.across[early].max(where=before[early], initial=run.across[decade])
 
 
 def offset_growth(run: TraceView, decade: int) -> float:
     """How far |P_t| rises by the end above the decade before, relative to it."""
-    early, late = offset_before(run, decade), float(run.across[decade:].max())
+    early, late = offset_before(run, decade), run.across[decade:].max()
     if late <= NO_OFFSET * run.W_norm[-1]:
         return 0.0
     return max(late / early - 1, 0.0) if early > 0 else np.inf
@@ -154,9 +153,8 @@ def _undecided(run: TraceView, decade: int) -> str:
     height, path = run.Xi * run.along[decade], run.path[decade]
     late = LATE / min(1.0, run.svm.least_slack, run.svm.least_dual)
     bites = biting_path(run.constants(), run.longest_step[-1], run.W_norm[0])
-    if height < late or path < bites:
-        return TOO_EARLY.format(height, path, late, bites)
-    return ""
+    told = height >= late and path >= bites
+    return "" if told else TOO_EARLY.format(height, path, late, bites)
 
 
 def least_lean(run: TraceView) -> float:
@@ -169,11 +167,10 @@ def least_lean(run: TraceView) -> float:
     Source: ours [c]. With q_k = <z_k, Q> and sum alpha_k q_k = 0, |Q|^2 = q' K^-1 q is convex in
     q, and largest over q >= -1 at a corner, where all q but one are -1.
     """
-    alpha = run.svm.dual.cpu().numpy()
-    corner = np.diag(np.linalg.inv(run.K)) / (run.Xi * alpha) ** 2 - 1
-    largest = float(corner.max())
-    # a single row has corner = 0, up to the rounding of its inverse
-    return run.Xi / math.sqrt(largest) if run.N > 1 else math.inf
+    if run.N == 1:
+        return math.inf
+    corner = np.diag(np.linalg.inv(run.K)) / (run.Xi * run.svm.dual.cpu().numpy()) ** 2 - 1
+    return run.Xi / math.sqrt(corner.max())
 
 
 def _ball(run: TraceView):
@@ -182,44 +179,33 @@ def _ball(run: TraceView):
     try:
         pivots = np.diag(np.linalg.cholesky(run.K))
     except np.linalg.LinAlgError:
+        pivots = np.zeros(1)
+    if pivots.min() <= DEPENDENT * pivots.max():
         return BALL.refused(TIED)
-    if pivots.min() < DEPENDENT * pivots.max():
-        return BALL.refused(TIED)
-    c, longest = run.constants(), run.longest_step
-    log_spread = 1 + constants_along(run).log_A
-    lean = least_lean(run)
-    radius = (log_spread + c.B**2 * longest) / lean + longest if math.isfinite(lean) else 0.0
-    outside = norm_outside(run)
-    bounds = np.maximum(run.across[0], np.hypot(outside, radius))
+    longest, lean = run.longest_step, least_lean(run)
+    log_spread = 1 + constants_along(run).log_A + run.constants().B ** 2 * longest
+    radius = log_spread / lean + longest if math.isfinite(lean) else 0.0
+    bounds = np.maximum(run.across[0], np.hypot(norm_outside(run), radius))
     # both sides are measured, and where |P_0| is the larger they are equal at the start
     room = MEASURED * bounds + NO_OFFSET * run.W_norm
     return BALL.along(run, run.across, bounds, rounding=room, reason=f"lambda = {lean:.4g}")
 
 
 def _late(run: TraceView, decade: int, growth: float):
-    c, measured = run.constants(), run.error
-    late = np.arange(len(run.step)) >= decade
+    late = run.step >= run.step[decade]
     level, flicker = offset_before(run, decade), FLICKER * run.longest_step[-1]
     bound = (1 + growth) * level + flicker
     first = f"from t = {run.step[decade]} to {run.step[-1]}; |P| at the end {run.across[-1]:.6g}"
     grown, room = offset_growth(run, decade), flicker / level if level > 0 else 0.0
     yield SETTLED.once(grown, growth, rounding=room, reason=first)
-    allowance = MEASURED * measured + FLOOR
-    bounds = (bound / run.along) ** 2 / 2
-    yield ALONG_RATE.along(run, measured, bounds, late, rounding=allowance)
+    room = MEASURED * run.error + FLOOR
+    yield ALONG_RATE.along(run, run.error, (bound / run.along) ** 2 / 2, late, rounding=room)
     # <W_t, unit W_mm> >= -|W_0| + Xi S_t / (2 B^2), by Lemma 4
     path = run.Xi * run.path - run.longest_row * run.W_norm[0]
-    bounds = 2 * c.B**4 * bound**2 / path**2
-    yield PATH_RATE.along(
-        run,
-        measured,
-        bounds,
-        late & (path > 0),
-        empty="S_t is still below 2 B^2 |W_0| / Xi",
-        rounding=allowance,
-        vacuous=bool(bounds[-1] >= 1),
-        reason="its constant is measured, not proved",
-    )
+    bounds = 2 * run.constants().B ** 4 * bound**2 / path**2
+    words = {"empty": "S_t is still below 2 B^2 |W_0| / Xi", "vacuous": bool(bounds[-1] >= 1)}
+    words["reason"] = "its constant is measured, not proved"
+    yield PATH_RATE.along(run, run.error, bounds, late & (path > 0), rounding=room, **words)
 
 
 ACROSS_BELOW = at_least(

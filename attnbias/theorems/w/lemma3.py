@@ -51,13 +51,13 @@ NOT_CONSECUTIVE = "no two consecutive steps are recorded"
 
 def _nearly_orthogonal(run: TraceView) -> str:
     """'' or why Assumption 1, or steps as short as it asks for, fail."""
-    low = float(np.exp(run.log_opt[0].min()))
+    low, longest = np.exp(run.log_opt[0].min()), run.longest_step[-1]
     if low < np.finfo(float).tiny:
         return "an optimal token's softmax score at the start is below the smallest float"
-    constants, longest = run.constants(low), run.longest_step[-1]
-    words = f"a step of length {longest:.3g} is above log(2) Xi / (1.2 mu B^2) = "
-    words += f"{constants.largest_step:.3g}"
-    return assumption1_fails(constants) or (words if longest > constants.largest_step else "")
+    constants = run.constants(low)
+    allowed = constants.largest_step
+    words = f"a step of length {longest:.3g} is above log(2) Xi / (1.2 mu B^2) = {allowed:.3g}"
+    return assumption1_fails(constants) or (words if longest > allowed else "")
 
 
 @run_check(
@@ -120,19 +120,18 @@ def check_lemma3(run: TraceView) -> Checks:
     yield from row_checks(run)
 
 
-def softmax_checks(run: TraceView) -> list:
+def softmax_checks(run: TraceView) -> Checks:
     """Part (i): the smallest optimal softmax score at every iteration."""
     low = run.log_opt[0].min()
     values = np.minimum(run.trace.least_opt_score, np.exp(run.log_opt.min(axis=1)))
     bound = min(0.25, math.exp(low))
     # attained at the start where that is the smallest score
-    room = 64 * EPS * (1 - low) * bound
-    return [SCORE.along(run, values, bound, rounding=room)]
+    yield SCORE.along(run, values, bound, rounding=64 * EPS * (1 - low) * bound)
 
 
-def gap_checks(run: TraceView) -> list:
+def gap_checks(run: TraceView) -> Checks:
     """Parts (ii) and (iii), and Eq. 18 itself."""
-    c, velocity = run.constants(), run.gap_speed()
+    c, velocity = run.constants(), run.gap_speed
     harm = 1.2 * c.mu * c.B**2 / run.Xi
     # no entry of K is above (2 B^2)^2, and p and |grad L| are right to these shares
     room = run.cosine_rounding() * run.longest_row**2 / run.Xi
@@ -148,47 +147,26 @@ def gap_checks(run: TraceView) -> list:
     error = np.abs(change - path[:, None] * np.roll(velocity, 1, axis=0)).max(axis=1)
     # both records' gaps, and a path of steps that move a gap by 2 B^2 each at most
     doubt = 2 * run.gap_rounding() + 8 * EPS * c.B**2 * run.path
-    return [
-        RISING.where(run, _least(velocity, low), 0.0, never=ABOVE, rounding=room),
-        RISING_STEP.where(
-            run,
-            _least(change, before),
-            0.0,
-            single,
-            never=ABOVE,
-            empty=NOT_CONSECUTIVE,
-            rounding=doubt,
-        ),
-        FALL.along(run, velocity.min(axis=1), -harm, rounding=room),
-        FALL_STEP.along(
-            run,
-            change.min(axis=1),
-            -harm * path,
-            np.arange(len(path)) > 0,
-            empty="one record alone",
-            rounding=doubt,
-        ),
-        CHANGE.along(run, error, doubt + path * np.roll(room, 1), single, empty=NOT_CONSECUTIVE),
-    ]
+    words = {"never": ABOVE, "empty": NOT_CONSECUTIVE}
+    rising, steps = (
+        np.where(where, values, np.inf).min(axis=1)
+        for where, values in ((low, velocity), (before, change))
+    )
+    yield RISING.where(run, rising, 0.0, never=ABOVE, rounding=room)
+    yield RISING_STEP.where(run, steps, 0.0, single, rounding=doubt, **words)
+    yield FALL.along(run, velocity.min(axis=1), -harm, rounding=room)
+    least, later = change.min(axis=1), np.arange(len(path)) > 0
+    yield FALL_STEP.along(run, least, -harm * path, later, empty="one record alone", rounding=doubt)
+    doubt = doubt + path * np.roll(room, 1)
+    yield CHANGE.along(run, error, doubt, single, empty=NOT_CONSECUTIVE)
 
 
-def _least(values, where) -> np.ndarray:
-    return np.where(where, values, np.inf).min(axis=1)
-
-
-def row_checks(run: TraceView) -> list:
+def row_checks(run: TraceView) -> Checks:
     """The inner products of the rows, which the tokens alone decide."""
     c = run.constants()
     own = run.sequence[:, None] == run.sequence[None, :]
     room = 64 * EPS * run.longest_row**2
-    alone = bool(own.all())
-    return [
-        OWN.once(run.K[own].min(), (c.b_o**2 - 3 * c.mu) * c.b_1**2, rounding=room),
-        CROSS.once(
-            math.inf if alone else run.K[~own].min(),
-            -1.2 * c.mu * c.B**2,
-            rounding=room,
-            vacuous=alone,
-            reason="one sequence alone" if alone else "",
-        ),
-    ]
+    yield OWN.once(run.K[own].min(), (c.b_o**2 - 3 * c.mu) * c.b_1**2, rounding=room)
+    cross, words = run.K[~own].min(initial=math.inf), {"vacuous": bool(own.all())}
+    words["reason"] = "one sequence alone" if own.all() else ""
+    yield CROSS.once(cross, -1.2 * c.mu * c.B**2, rounding=room, **words)

@@ -139,7 +139,7 @@ def check_lock(run: TraceView) -> Checks:
     change = np.diff(level, prepend=level[:1])
     later = np.logical_and(inside, np.roll(inside, 1))
     yield FALLS.along(run, change, 0.0, later, empty=NEVER, rounding=64 * EPS)
-    speed = _behind(run.gap_speed(), lock).min(axis=1)
+    speed = _behind(run.gap_speed, lock).min(axis=1)
     # an entry of the rows' Gram matrix is no larger, and the velocity is right to a share of it
     doubt = run.cosine_rounding() * run.K.max() / run.Xi
     yield AHEAD.along(run, speed, 0.0, inside, empty=NEVER, rounding=doubt)

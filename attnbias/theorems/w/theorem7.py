@@ -56,6 +56,7 @@ AS_GD = at_least(
 )
 NOT_AT_THE_END = "the cap does not bind at the end"
 ALWAYS_CAPPED = "the cap binds from the start"
+FREE_NEVER = "no step is recorded between <W, W_mm> >= 0 and the cap"
 SKIPPED = "the cap may bind at later steps, which are not recorded"
 
 
@@ -183,40 +184,23 @@ def _before(run: TraceView, capped: np.ndarray):
     known, rounding = resolved(run)
     length = np.exp(run.trace.log_step_size + run.trace.log_grad_norm)
     shortest, constants = math.exp(-log_steepest(run)) / 2, rate.constants_along(run)
-    lost = ""
-    if shortest < SHORTEST_STEP:
-        lost = f"1 / (4 B^2 e^Delta) = exp({-log_steepest(run) - math.log(2):.4g}) underflows"
     longest = 1 / (2 * constants.Xi * constants.phi_low)
     settings = {"empty": ALWAYS_CAPPED, "rounding": length * rounding, "reason": end}
-    at_least_that = SHORTEST.along(run, length, shortest, free & known, **settings)
-    yield SHORTEST.refused(lost) if lost else at_least_that
-    yield LONGEST.along(run, length, longest, free & known, **settings)
-    if lost:
-        yield from (FLOOR.refused(lost), RATE.refused(lost))
+    long = LONGEST.along(run, length, longest, free & known, **settings)
+    if shortest < SHORTEST_STEP:
+        lost = f"1 / (4 B^2 e^Delta) = exp({-log_steepest(run) - math.log(2):.4g}) underflows"
+        yield from (SHORTEST.refused(lost), long, FLOOR.refused(lost), RATE.refused(lost))
         return
+    yield SHORTEST.along(run, length, shortest, free & known, **settings)
+    yield long
     floor = shortest * run.step
-    yield FLOOR.along(
-        run,
-        run.path,
-        floor,
-        free & (run.step > 0),
-        empty=end or ALWAYS_CAPPED,
-        rounding=MEASURED * floor,
-        reason=end,
-    )
+    settings = {"empty": end or ALWAYS_CAPPED, "rounding": MEASURED * floor, "reason": end}
+    yield FLOOR.along(run, run.path, floor, free & (run.step > 0), **settings)
     turn = rate.first_turned(run)
     path = shortest * (run.step - run.step[turn])
     needed = rate.biting_path(constants, longest[-1], run.across[turn]) / shortest
-    yield rate.m1_check(
-        RATE,
-        run,
-        constants,
-        path,
-        longest,
-        free,
-        empty="no step is recorded between <W, W_mm> >= 0 and the cap",
-        reason=end or f"below 1 from t = {run.step[turn] + needed:.3g} on",
-    )
+    words = end or f"below 1 from t = {run.step[turn] + needed:.3g} on"
+    yield rate.m1_check(RATE, run, constants, path, longest, free, FREE_NEVER, reason=words)
 
 
 def _under_the_cap(run: TraceView, capped: np.ndarray):
@@ -226,13 +210,10 @@ def _under_the_cap(run: TraceView, capped: np.ndarray):
     away = np.abs(run.trace.log_step_size - log_cap)
     # s_t >= 1 / (4 B^2 e^Delta), so that s_t / |grad L| >= max_step there
     small = run.trace.log_grad_norm <= -log_steepest(run) - math.log(2) - log_cap - rounding
-    yield CAPPED.along(
-        run, away, EXACT, known & small, empty="the gradient is never recorded that small"
-    )
+    never = "the gradient is never recorded that small"
+    yield CAPPED.along(run, away, EXACT, known & small, empty=never)
     followed = np.diff(run.step, append=run.step[-1] + 1) == 1
     free = np.flatnonzero(~(capped & (small | followed)))
-    start = int(free[-1]) + 1 if len(free) else 0
-    if start >= len(run.step) - 1:
-        yield AS_GD.refused(NOT_AT_THE_END)
-        return
-    yield height_check(run, AS_GD, start, log_cap)
+    start = free.max(initial=-1) + 1
+    late = start >= len(run.step) - 1
+    yield AS_GD.refused(NOT_AT_THE_END) if late else height_check(run, AS_GD, start, log_cap)

@@ -120,7 +120,7 @@ def _measured(run: TraceView) -> Checks:
     share = missing / score_gap
     yield LEAST.along(run, run.gaps.min(axis=1), -c.start, rounding=run.gap_rounding())
     moving = (share >= 0.25)[:, run.sequence]
-    least = np.where(moving, run.gap_speed(), np.inf).min(axis=1)
+    least = np.where(moving, run.gap_speed, np.inf).min(axis=1)
     room = run.cosine_rounding() * (2 * c.B**2) ** 2 / run.Xi
     yield GROWTH.where(run, least, 1 / c.rho, never=ALL_SETTLED, rounding=room)
     # seen below 1/2 at a record before this one, or at this one

@@ -353,7 +353,7 @@ BEYOND = [10**19, 10**400, np.uint64(2**64 - 1), np.array([2**64 - 1]), [10**400
 def test_indices_and_counts_of_any_size_are_taken_or_refused_by_name(value):
     data = CASES["Assumption 2"]
     run = TraceView(data, train(data, NGD(0.1), 10))
-    for function in (run.gap_speed, partial(power_sum, p=0.5), partial(rate_bound, run)):
+    for function in (partial(power_sum, p=0.5), partial(rate_bound, run)):
         try:
             found = function(value)
         except (RangeError, DtypeError):
