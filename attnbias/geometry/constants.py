@@ -95,10 +95,14 @@ class Constants:
         """Upsilon / upsilon >= 1, the condition number of the degradation factors."""
         return _exp(self.log_kappa)
 
+    def log_A_at(self, phi):
+        """log of A = N' kappa / (e phi^2) for one or more softmax scores phi."""
+        return math.log(self.rows) + self.log_kappa - 1 - 2 * np.log(phi)
+
     @property
     def log_A(self) -> float:
         """log of A = N' kappa / (e phi_low^2), of which M1 has the Lambert function."""
-        return math.log(self.rows) + self.log_kappa - 1 - 2 * np.log(self.phi_low)
+        return self.log_A_at(self.phi_low)
 
     @property
     def A(self) -> float:
@@ -108,8 +112,7 @@ class Constants:
     @property
     def Lambda(self) -> float:
         """Lambert's function of A, the constant of M1: Lambda exp(Lambda) = A."""
-        value = lambert(self.log_A)
-        return value if np.ndim(value) else float(value)
+        return float(lambert(self.log_A))
 
     @property
     def largest_step(self) -> float:
@@ -126,7 +129,7 @@ class Constants:
         the gradient's norm is at most B^2 Upsilon / 2."""
         return 2 * self.largest_step / self.B**2 * _exp(-self.log_Upsilon)
 
-    def m1_bound(self, path: float, largest_step: float, offset: float = 0.0) -> float:
+    def m1_bound(self, path, largest_step, offset=0.0):
         """M1: 1 - cosine(W, W_mm) after steps of total length `path`.
 
         Parameters

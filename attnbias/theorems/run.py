@@ -103,7 +103,7 @@ class TraceView:
         self.sequence = self.rows.sequence.cpu().numpy()
         self.n, self.N = data.n, len(self.sequence)
         self.gaps = require_same_shapes(data, trace, self.N)
-        require_same_data(data, trace, self.rows)
+        require_same_data(data, trace, self.rows, self.gaps)
         self.svm = resolve_svm(svm, data, self.rows) or solve_w_svm(data)
         self.Xi = float(self.svm.margin)
         self.step, self.W_norm, self.error = trace.step, trace.W_norm, trace.W_alignment_error
@@ -150,9 +150,8 @@ class TraceView:
     @functools.cached_property
     def _scores(self) -> np.ndarray:
         """(R, n, T) or, with a fixed decoder, (1, n, T)."""
-        if self.joint:
-            return self.trace.scores
-        return token_scores(self.data).cpu().numpy()[None]
+        scores = self.trace.scores
+        return token_scores(self.data).cpu().numpy()[None] if scores is None else scores
 
     @functools.cached_property
     def top(self) -> np.ndarray:

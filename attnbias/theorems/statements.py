@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,6 +16,7 @@ from .rounding import MEASURED
 from .run import TraceView
 
 Checks = Iterator[Check]  # what the measuring part of a check yields
+_REAL = int | float | np.integer | np.floating
 NO_STEP = "no step after the start is recorded"
 
 
@@ -151,4 +151,4 @@ def named_like(measure: Callable, check: Callable) -> Callable:
 def made_by(data, maker: str, *names: str) -> bool:
     """Whether the data are of this maker, with the positive numbers `names` in their meta."""
     made = [data.meta.get(name) for name in names]
-    return data.meta.get("maker") == maker and all(isinstance(x, Real) and x > 0 for x in made)
+    return data.meta.get("maker") == maker and all(isinstance(x, _REAL) and x > 0 for x in made)

@@ -69,21 +69,21 @@ def require_same_shapes(data: Dataset, trace: Trace, rows: int) -> np.ndarray:
     return gaps
 
 
-def require_same_data(data: Dataset, trace: Trace, rows: GapRows) -> None:
-    """Refuse a trace of other data of the same shape, as far as its last W and u tell."""
-    own = trace.u.shape == (data.d,)
+def require_same_data(data: Dataset, trace: Trace, rows: GapRows, gaps: np.ndarray) -> None:
+    """Refuse a trace of other data of the same shape, as far as its gaps, last W and u tell."""
+    own = trace.u is not None and trace.u.shape == (data.d,)
     if trace.opt is not None:
         own = own and torch.equal(trace.opt, rows.opt.cpu())
-    if own and trace.scores is None:
-        own = data.u is not None and bool((trace.u.cpu() == data.u.double().cpu()).all())
+    if trace.u is not None and own and trace.scores is None:
+        own = data.u is not None and torch.equal(trace.u.cpu(), data.u.double().cpu())
     # whether the last W is that of the last record
     last = trace.status == "completed" and trace.step[-1] == trace.meta["steps"]
     if own and last and trace.W.shape == (data.d, data.d):
         W = trace.W.cpu()
         rows = rows if rows.opt.is_cpu else gap_rows(data.to("cpu"))
-        away = np.abs(rows.gaps(W).numpy() - trace.gaps[-1])
+        away = np.abs(rows.gaps(W).numpy() - gaps[-1])
         own = bool((away <= _SAME * rows.norms().numpy() * float(W.norm())).all())
-    if not (own and np.isfinite(trace.gaps).all()):
+    if not (own and np.isfinite(gaps).all()):
         raise RangeError(
             "trace",
             expected="a run on these data",

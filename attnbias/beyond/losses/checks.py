@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -97,5 +96,4 @@ def _rows(run: TraceView, loss: Loss, constants) -> Iterator[Check]:
     weight = slope + np.log(run.delta[:, run.first_row])
     spread = np.exp(np.ptp(weight, axis=1))
     yield SPREAD.along(run, spread, constants.kappa, rounding=1e-9 * constants.kappa)
-    along = dataclasses.replace(constants, phi_low=run.trace.least_opt_score)
-    yield rate_check(RATE, run, along)
+    yield rate_check(RATE, run, constants)

@@ -24,7 +24,7 @@ from ..rounding import FLOOR, MEASURED, NO_OFFSET
 from ..run import TraceView
 from ..statements import Checks, Statement, at_least, refused, run_check, table
 from .lower_bounds import EXACT, norm_outside
-from .rate import biting_path, constants_along
+from .rate import biting_path, least_scores
 
 # A constraint outside the support with excess theta moves W across W_mm for as long as
 # exp(-theta Xi <W, W_mm>) counts, one with a share a of the largest dual weight like log t until
@@ -118,8 +118,11 @@ def check_fast_rate(
 
 def _rows(run: TraceView, growth: float) -> Checks:
     decade = last_decade(run)
-    reason = TOO_SHORT if decade is None else _undecided(run, decade)
-    yield from refused(STATEMENTS[:3], reason) if reason else _late(run, decade, growth)
+    if decade is None:
+        yield from refused(STATEMENTS[:3], TOO_SHORT)
+    else:
+        reason = _undecided(run, decade)
+        yield from refused(STATEMENTS[:3], reason) if reason else _late(run, decade, growth)
     yield _ball(run)
 
 
@@ -182,8 +185,8 @@ def _ball(run: TraceView):
         pivots = np.zeros(1)
     if pivots.min() <= DEPENDENT * pivots.max():
         return BALL.refused(TIED)
-    longest, lean = run.longest_step, least_lean(run)
-    log_spread = 1 + constants_along(run).log_A + run.constants().B ** 2 * longest
+    c, longest, lean = run.constants(), run.longest_step, least_lean(run)
+    log_spread = 1 + c.log_A_at(least_scores(run)) + c.B**2 * longest
     radius = log_spread / lean + longest if math.isfinite(lean) else 0.0
     bounds = np.maximum(run.across[0], np.hypot(norm_outside(run), radius))
     # both sides are measured, and where |P_0| is the larger they are equal at the start
@@ -191,7 +194,7 @@ def _ball(run: TraceView):
     return BALL.along(run, run.across, bounds, rounding=room, reason=f"lambda = {lean:.4g}")
 
 
-def _late(run: TraceView, decade: int, growth: float):
+def _late(run: TraceView, decade: int, growth: float) -> Checks:
     late = run.step >= run.step[decade]
     level, flicker = offset_before(run, decade), FLICKER * run.longest_step[-1]
     bound = (1 + growth) * level + flicker

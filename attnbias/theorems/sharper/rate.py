@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
-from ...geometry.constants import Constants
+from ...geometry.constants import Constants, lambert, row_bound
 from ...geometry.svm import SVMSolution
 from ..hypotheses import M1, fails
 from ..rounding import MEASURED
@@ -102,16 +102,16 @@ def _rows(run: TraceView) -> Checks:
     rounding = MEASURED * (abs(run.along[0]) + S)
     grown = run.along[0] + run.Xi / run.longest_row * S
     yield GROWTH.later(run, run.along, grown, rounding=rounding)
-    along = constants_along(run)
     toward = run.toward(run.gaps - run.Xi * run.along[:, None] * run.svm.margins.cpu().numpy())
     # <P, z_k> is a difference of gaps, each right to 2e-16 of itself
     rounding = 1e-14 * np.abs(run.gaps).max(axis=1) / run.Xi
-    turned, pull = (run.step >= run.step[turn]) & (run.along[turn] >= 0), along.Lambda / run.Xi
+    pull = lambert(run.constants().log_A_at(least_scores(run))) / run.Xi
+    turned = (run.step >= run.step[turn]) & (run.along[turn] >= 0)
     yield OUTWARD.along(run, toward, pull, turned, empty=NEVER_TURNS, rounding=rounding)
     bounds = run.across[turn] ** 2 + (2 * pull + run.longest_step) * (S - S[turn])
     later, room = run.step > run.step[turn], MEASURED * bounds
     yield ACROSS.along(run, run.across**2, bounds, later, empty=NEVER_TURNS, rounding=room)
-    yield rate_check(RATE, run, along)
+    yield rate_check(RATE, run)
 
 
 def first_turned(run: TraceView) -> int:
@@ -125,27 +125,25 @@ def after(run: TraceView, turn: int) -> np.ndarray:
     return (run.step > run.step[turn]) & (run.path > run.path[turn]) & (run.along > 0)
 
 
-def constants_along(run: TraceView) -> Constants:
-    """The constants with phi_low as it stands at each recorded step, an (R,) array.
+def least_scores(run: TraceView) -> np.ndarray:
+    """(R,) what bounds the softmax scores from below up to each record: phi, or as they were.
 
     M1 needs no phi_low <= 1/4, which is Lemma 3's.
     """
-    least = run.trace.least_opt_score if run.phi is None else np.full(len(run.step), run.phi)
-    return dataclasses.replace(run.constants(), phi_low=least)
+    return run.trace.least_opt_score if run.phi is None else np.full(len(run.step), run.phi)
 
 
-def rate_bounds(constants: Constants, path, longest, offset: float) -> np.ndarray:
-    """(R,) M1's bound; infinite where no path has been covered."""
+def rate_bounds(c: Constants, phi, path, longest, offset: float) -> np.ndarray:
+    """(R,) M1's bound for scores of at least phi; infinite where no path has been covered."""
     covered = np.where(path > 0, path, 1.0)
-    return np.where(path > 0, constants.m1_bound(covered, longest, offset), math.inf)
+    bounds = row_bound(2 * c.B**2, c.Xi, c.log_A_at(phi), longest, offset, covered)
+    return np.where(path > 0, bounds, math.inf)
 
 
-def biting_path(constants, longest: float, offset: float, target: float = TRIVIAL) -> float:
-    """Path length from which M1's bound stays below `target`; infinite beyond float range.
-
-    For constants along a run those of its last record count.
-    """
-    constants = dataclasses.replace(constants, phi_low=np.ravel(constants.phi_low)[-1])
+def biting_path(
+    constants: Constants, longest: float, offset: float, target: float = TRIVIAL
+) -> float:
+    """Path length from which M1's bound stays below `target`; infinite beyond float range."""
     factor = 2 * constants.B**4 / constants.Xi**2 / target
     linear = factor * (2 * constants.Lambda / constants.Xi + longest)
     return (linear + math.hypot(linear, 2 * math.sqrt(factor) * offset)) / 2
@@ -161,30 +159,37 @@ def _start(run: TraceView, turn: int):
     return START.along(run, run.path, bound, before, rounding=MEASURED * bound, reason=words)
 
 
-def rate_check(statement: Statement, run: TraceView, constants: Constants) -> Check:
-    """1 - cosine against M1's bound since W first pointed to W_mm, for constants along the run."""
-    turn = first_turned(run)
-    needed = biting_path(constants, run.longest_step[-1], run.across[turn])
+def bites_since(run: TraceView, longest: float, constants: Constants | None = None) -> float:
+    """The same for a run since W first pointed to W_mm, with its last record's softmax score."""
+    last = replace(constants or run.constants(), phi_low=float(least_scores(run)[-1]))
+    return biting_path(last, longest, run.across[first_turned(run)])
+
+
+def rate_check(statement: Statement, run: TraceView, constants: Constants | None = None) -> Check:
+    """1 - cosine against M1's bound since W first pointed to W_mm, by default with its kappa."""
+    turn, needed = first_turned(run), bites_since(run, run.longest_step[-1], constants)
     reason = f"below 1 from path length {needed:.4g} on"
     if run.kind == "NGD":
         reason += f", t = {float(run.step[turn]) + needed / run.step_size:.4g}"
     if math.isinf(needed):
         reason = "below 1 at no path length that float64 can hold"
     path = run.path - run.path[turn]
-    return m1_check(statement, run, constants, path, run.longest_step, reason=reason)
+    return m1_check(statement, run, path, run.longest_step, constants=constants, reason=reason)
 
 
 def m1_check(
     statement: Statement,
     run: TraceView,
-    constants: Constants,
     path,
     longest,
     keep=True,
     empty=NEVER_TURNS,
+    constants: Constants | None = None,
     **rest,
 ) -> Check:
     """1 - cosine against M1's bound for (R,) paths that W has covered since it pointed to W_mm."""
     turn = first_turned(run)
-    bounds, keep = rate_bounds(constants, path, longest, run.across[turn]), after(run, turn) & keep
+    c = constants or run.constants()
+    bounds = rate_bounds(c, least_scores(run), path, longest, run.across[turn])
+    keep = after(run, turn) & keep
     return statement.along(run, run.error, bounds, keep, empty=empty, trivial=TRIVIAL, **rest)

@@ -167,6 +167,6 @@ def row_checks(run: TraceView) -> Checks:
     own = run.sequence[:, None] == run.sequence[None, :]
     room = 64 * EPS * run.longest_row**2
     yield OWN.once(run.K[own].min(), (c.b_o**2 - 3 * c.mu) * c.b_1**2, rounding=room)
-    cross, words = run.K[~own].min(initial=math.inf), {"vacuous": bool(own.all())}
-    words["reason"] = "one sequence alone" if own.all() else ""
-    yield CROSS.once(cross, -1.2 * c.mu * c.B**2, rounding=room, **words)
+    alone, cross = bool(own.all()), run.K[~own].min(initial=math.inf)
+    words, bound = "one sequence alone" if alone else "", -1.2 * c.mu * c.B**2
+    yield CROSS.once(cross, bound, rounding=room, vacuous=alone, reason=words)

@@ -114,14 +114,12 @@ def _rate(run: TraceView, turn: int, log_eta: float):
     # what t iterations guarantee, never more than what was covered
     path = log_heights(run, turn, log_eta) / run.Xi - run.along[turn]
     words = f"below 1 from t = 10^{log10_biting_time(run, turn, log_eta):.1f} on"
-    constants, longest = rate.constants_along(run), run.longest_step
-    return rate.m1_check(RATE, run, constants, path, longest, path > 0, reason=words)
+    return rate.m1_check(RATE, run, path, run.longest_step, path > 0, reason=words)
 
 
 def log10_biting_time(run: TraceView, turn: int, log_eta: float) -> float:
     """log10 of the t at which the guaranteed path is long enough for M1 to bite."""
-    constants = rate.constants_along(run)
-    path = rate.biting_path(constants, run.longest_step[-1], run.across[turn])
+    path = rate.bites_since(run, run.longest_step[-1])
     log_t = run.Xi * (run.along[turn] + path) - _log_speed(run, log_eta)[-1]
     return log_t / math.log(10)
 

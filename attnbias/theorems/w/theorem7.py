@@ -183,8 +183,8 @@ def _before(run: TraceView, capped: np.ndarray):
         free &= seen
     known, rounding = resolved(run)
     length = np.exp(run.trace.log_step_size + run.trace.log_grad_norm)
-    shortest, constants = math.exp(-log_steepest(run)) / 2, rate.constants_along(run)
-    longest = 1 / (2 * constants.Xi * constants.phi_low)
+    shortest = math.exp(-log_steepest(run)) / 2
+    longest = 1 / (2 * run.Xi * rate.least_scores(run))
     settings = {"empty": ALWAYS_CAPPED, "rounding": length * rounding, "reason": end}
     long = LONGEST.along(run, length, longest, free & known, **settings)
     if shortest < SHORTEST_STEP:
@@ -198,9 +198,9 @@ def _before(run: TraceView, capped: np.ndarray):
     yield FLOOR.along(run, run.path, floor, free & (run.step > 0), **settings)
     turn = rate.first_turned(run)
     path = shortest * (run.step - run.step[turn])
-    needed = rate.biting_path(constants, longest[-1], run.across[turn]) / shortest
+    needed = rate.bites_since(run, longest[-1]) / shortest
     words = end or f"below 1 from t = {run.step[turn] + needed:.3g} on"
-    yield rate.m1_check(RATE, run, constants, path, longest, free, FREE_NEVER, reason=words)
+    yield rate.m1_check(RATE, run, path, longest, free, FREE_NEVER, reason=words)
 
 
 def _under_the_cap(run: TraceView, capped: np.ndarray):

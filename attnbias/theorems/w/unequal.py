@@ -124,7 +124,7 @@ def _measured(run: TraceView) -> Checks:
     room = run.cosine_rounding() * (2 * c.B**2) ** 2 / run.Xi
     yield GROWTH.where(run, least, 1 / c.rho, never=ALL_SETTLED, rounding=room)
     # seen below 1/2 at a record before this one, or at this one
-    seen = np.logical_or.accumulate(share < 0.5, axis=0)
+    seen: np.ndarray = np.logical_or.accumulate(share < 0.5, axis=0)
     worst = np.where(seen, share, -np.inf).max(axis=1)
     yield STAYS.along(run, worst, 0.5, seen.any(axis=1), empty=NEVER, rounding=MEASURED)
     short = f"the path of {path[-1]:.4g} does not reach S_1 = {c.settling_path:.4g}"
@@ -144,7 +144,7 @@ def _slope(run: TraceView, c: Coherence):
     return SLOPE.along(run, values, bound, rounding=run.norm_rounding() * values)
 
 
-def _rate(run: TraceView, c: Coherence, settled: np.ndarray):
+def _rate(run: TraceView, c: Coherence, settled):
     """M1 from the first record by which all sequences were settled."""
     if not settled.any():
         return RATE.refused(NEVER)
@@ -155,7 +155,7 @@ def _rate(run: TraceView, c: Coherence, settled: np.ndarray):
     return RATE.along(
         run,
         run.error,
-        rate_bounds(constants, path, longest, offset),
+        rate_bounds(constants, 0.5, path, longest, offset),
         (run.step > run.step[turn]) & (path > 0),
         empty="no step after that is recorded",
         trivial=TRIVIAL,

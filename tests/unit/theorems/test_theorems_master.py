@@ -32,7 +32,7 @@ from attnbias.theorems.run import TraceView
 from attnbias.theorems.sharper import fast_rate
 from attnbias.theorems.sharper.fast_rate import last_decade, least_lean, offset_growth
 from attnbias.theorems.sharper.lower_bounds import check_rate_lower_bound, norm_outside
-from attnbias.theorems.sharper.rate import biting_path, check_rate, rate_bounds
+from attnbias.theorems.sharper.rate import biting_path, check_rate
 
 O_DATA, O_START = orthonormal_pair(), orthonormal_start()
 # The sheet prints three digits of most of these.
@@ -122,9 +122,9 @@ def test_biting_path_is_where_the_bound_is_one():
     constants = TraceView(O_DATA, run_O(NGD(0.5), 1)).constants()
     for longest, offset in ((0.5, 0.0), (2.0, 7.0)):
         path = biting_path(constants, longest, offset)
-        assert rate_bounds(constants, path, longest, offset) == pytest.approx(1)
+        assert constants.m1_bound(path, longest, offset) == pytest.approx(1)
         path = biting_path(constants, longest, offset, 1e-3)
-        assert rate_bounds(constants, path, longest, offset) == pytest.approx(1e-3)
+        assert constants.m1_bound(path, longest, offset) == pytest.approx(1e-3)
 
 
 # other forms

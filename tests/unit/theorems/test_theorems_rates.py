@@ -28,7 +28,7 @@ from attnbias.theorems import (
 from attnbias.theorems.run import TraceView
 from attnbias.theorems.sharper.fast_rate import check_degenerate_rate, check_fast_rate
 from attnbias.theorems.sharper.lower_bounds import check_gd_lower_bound, check_ngd_separation
-from attnbias.theorems.sharper.rate import check_rate, rate_bounds
+from attnbias.theorems.sharper.rate import check_rate
 from attnbias.theorems.w import theorem6 as gd
 from attnbias.theorems.w import theorem7 as polyak
 from attnbias.theorems.w.lemma7 import check_lemma7
@@ -247,7 +247,7 @@ def test_theorem6_bites_where_it_says(descent):
     height = math.log(0.5) - 1 + 2 * math.log(least) - math.log(2) + log_t
     constants = dataclasses.replace(constants, phi_low=least)
     path, longest = height - run.along[0], float(descent.longest_step[-1])
-    bound = rate_bounds(constants, path, longest, float(run.across[0]))
+    bound = constants.m1_bound(path, longest, float(run.across[0]))
     assert bound == pytest.approx(1, rel=1e-9)
 
 
