@@ -6,7 +6,11 @@ import contextlib
 import json
 import re
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from .._extras import need
 from .._validate import short
@@ -59,16 +63,20 @@ def pooling_of(source) -> str:
 
 
 @contextlib.contextmanager
-def quiet(name: str, transformers):
-    """Keep `transformers` quiet while it reads, and name what may go wrong."""
+def quiet(name: str) -> Iterator[Any]:
+    """`transformers`, quiet while it reads, and with a name for what may go wrong.
+
+    No random number is drawn of those of torch.
+    """
+    transformers = need("transformers")
     log, bars = transformers.logging, transformers.logging.is_progress_bar_enabled()
     level = log.get_verbosity()
     log.set_verbosity_error()
     log.disable_progress_bar()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
             warnings.simplefilter("ignore")
-            yield
+            yield transformers
     except OSError as error:
         raise MissingFileError(
             name,

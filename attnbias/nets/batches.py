@@ -5,6 +5,7 @@ checkpoint knows a set by.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -30,16 +31,6 @@ def require_examples(name: str, examples) -> None:
         raise RangeError(name, expected="at least one example", got="none", remedy=remedy)
 
 
-def no_optimizer(found) -> DtypeError:
-    """The error for what makes no optimizer."""
-    return DtypeError(
-        "make_optimizer",
-        expected="a function from parameters to a torch.optim.Optimizer",
-        got=type(found).__name__,
-        remedy="for example lambda p: torch.optim.SGD(p, lr=0.1)",
-    )
-
-
 def sample(total: int, wanted: int) -> np.ndarray:
     """The examples that are evaluated: the same ones for every seed and optimizer."""
     if wanted >= total:
@@ -51,23 +42,23 @@ def known_by(examples) -> str:
     """The length of a set and a checksum of some of it, if the same rows give the same examples."""
     rows = sample(len(examples), HASHED)
     parts = [rows[first : first + EVAL_BATCH] for first in range(0, len(rows), EVAL_BATCH)]
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)
-        again = digest(examples.batch(parts[0]))
-        torch.default_generator.manual_seed(0)
-        found = [digest(examples.batch(part)) for part in parts]
+    (again,) = map(digest, _drawn(examples, parts[:1]))
+    found = [*map(digest, _drawn(examples, parts))]
     words = digest(found) if again == found[0] else "drawn anew at each call"
     return f"{len(examples)} examples, {words}"
 
 
-def fixed_inputs(examples) -> dict | None:
-    """Of the first few examples; None where they are drawn anew at each call."""
-    rows = sample(min(len(examples), 4), 4)
+def _drawn(examples, parts) -> Iterator:
+    """Some rows and others, from one state of torch's generator on."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
-        inputs, _ = examples.batch(rows)
-        torch.default_generator.manual_seed(0)
-        again, _ = examples.batch(rows)
+        yield from map(examples.batch, parts)
+
+
+def fixed_inputs(examples) -> dict | None:
+    """Of the first few examples; None where they are drawn anew at each call."""
+    rows = [sample(min(len(examples), 4), 4)]
+    (inputs, _), (again, _) = ([*_drawn(examples, rows)][0] for _ in range(2))
     return inputs if digest(inputs) == digest(again) else None
 
 

@@ -60,14 +60,15 @@ class TrainingLog:
         """The log of a run that got no further: its losses are infinite at the later steps."""
         missing = len(steps) - len(self.step)
         ends = {name: np.inf if name.endswith("_loss") else np.nan for name in self.curves}
-        curves, norms = (
-            {
-                name: np.append(series[name], np.full(missing, ends.get(name, np.nan)))
-                for name in series
-            }
-            for series in (self.curves, self.norms)
+        curves, norms = self._each(
+            lambda name, series: np.append(series, np.full(missing, ends.get(name, np.nan)))
         )
         return TrainingLog(np.array(steps), curves, norms, self.meta | {"diverged": True})
+
+    def _each(self, made) -> list[dict]:
+        """Curves and norms with what is made of each series and its name."""
+        parts = (self.curves, self.norms)
+        return [{name: made(name, series) for name, series in part.items()} for part in parts]
 
     def to_json(self, digits: int | None = None) -> dict:
         """Lists and numbers, NaN as None, infinity as "inf"; rounded to so many significant digits.
@@ -77,10 +78,7 @@ class TrainingLog:
         DtypeError, RangeError
         """
         digits = None if digits is None else require_int("digits", digits, low=1, high=17)
-        curves, norms = (
-            {name: [_rounded(float(value), digits) for value in series[name]] for name in series}
-            for series in (self.curves, self.norms)
-        )
+        curves, norms = self._each(lambda _, s: [_rounded(float(value), digits) for value in s])
         return {"step": self.step.tolist(), "curves": curves, "norms": norms, "meta": self.meta}
 
     @classmethod

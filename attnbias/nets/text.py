@@ -225,8 +225,8 @@ def load_encoder(
     if dropout is not None:
         dropout = require_number("dropout", dropout, low=0, high=1, open_high=True)
         rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
-    transformers = need("transformers")
     if isinstance(source, str) and source == "tiny":
+        transformers = need("transformers")
         config = transformers.BertConfig(**TINY, **rates)
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             torch.default_generator.manual_seed(seed)
@@ -238,7 +238,7 @@ def load_encoder(
         dtype=torch.float32,
         revision=None if local else HUB_REVISION,
     )
-    with torch.random.fork_rng(devices=[]), quiet(name, transformers):
+    with quiet(name) as transformers:
         encoder, report = transformers.BertModel.from_pretrained(
             name, output_loading_info=True, **options, **rates
         )
@@ -268,12 +268,11 @@ def load_tokenizer(source: PathLike = "huggingface") -> Any:
     >>> load_tokenizer("tiny").tokenize("Softmax attention")
     ['soft', '##max', 'attention']
     """
-    transformers = need("transformers")
     if isinstance(source, str) and source == "tiny":
         words = {word: number for number, word in enumerate(vocabulary())}
-        return transformers.BertTokenizer(words, do_lower_case=True, model_max_length=512)
+        return need("transformers").BertTokenizer(words, do_lower_case=True, model_max_length=512)
     name, local = name_or_folder(source, (CONFIG, WORDS))
-    with quiet(name, transformers):
+    with quiet(name) as transformers:
         return transformers.AutoTokenizer.from_pretrained(
             name,
             local_files_only=local,
@@ -310,7 +309,7 @@ def load_model(source: PathLike = "huggingface") -> tuple[Any, Any]:
     """
     if isinstance(source, str) and source in ("huggingface", "tiny"):
         return load_encoder(source), load_tokenizer(source)
-    transformers, path = need("transformers"), as_path(source)
+    path = as_path(source)
     name, here, file = str(source), os.path.exists(path), path.suffix == ".gguf"
     local = file or not isinstance(source, str) or name.count("/") != 1 or name[0] in "./~"
     if local and not here:
@@ -330,7 +329,7 @@ def load_model(source: PathLike = "huggingface") -> tuple[Any, Any]:
                 name, expected="the package gguf", got="none", remedy="run pip install gguf"
             )
         name, options["gguf_file"], weights = str(path.parent), path.name, {}
-    with torch.random.fork_rng(devices=[]), quiet(name, transformers):
+    with quiet(name) as transformers:
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, **options)
         model = transformers.AutoModel.from_pretrained(
             name, dtype=torch.float32, **weights, **options

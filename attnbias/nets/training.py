@@ -31,7 +31,6 @@ from .batches import (
     EVAL_BATCH,
     fixed_inputs,
     known_by,
-    no_optimizer,
     order_of,
     require_examples,
     sample,
@@ -41,6 +40,10 @@ from .checkpoint import identity, load_checkpoint, save_checkpoint
 from .log import CURVES, TrainingLog
 
 PRECISIONS = ("no", "bf16")
+OPTIMIZER = (
+    "a function from parameters to a torch.optim.Optimizer",
+    "for example lambda p: torch.optim.SGD(p, lr=0.1)",
+)
 SAVE_SECONDS = 600.0  # a run that is killed loses no more
 
 
@@ -145,8 +148,7 @@ def fit(
     require_type("model", model, torch.nn.Module, "a torch.nn.Module", "pass the model itself")
     for name, examples in (("train", train), ("test", test)):
         require_examples(name, examples)
-    if not callable(make_optimizer):
-        raise no_optimizer(make_optimizer)
+    require_type("make_optimizer", make_optimizer, Callable, *OPTIMIZER)
     require_type("label", label, str, "a word", "pass a str")
     wanted = "a function of a model and an iteration"
     require_type("probe", probe, (Callable, type(None)), wanted, "pass a HeadProbe")
@@ -221,8 +223,7 @@ class _Run:
         model = model.to(self.accelerator.device)
         self.bare = model
         optimizer = make_optimizer(model.parameters())
-        if not isinstance(optimizer, torch.optim.Optimizer):
-            raise no_optimizer(optimizer)
+        require_type("make_optimizer", optimizer, torch.optim.Optimizer, *OPTIMIZER)
         self.model, self.optimizer = self.accelerator.prepare(model, optimizer)
         self.per_epoch = len(train) // settings["batch_size"]
         self.step, self.seconds = 0, 0.0

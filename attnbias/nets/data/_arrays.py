@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._validate import as_tensor, short
-from ...errors import DtypeError, LabelError, RangeError, ShapeError
+from ..._validate import as_tensor, require_shape, require_type, short
+from ...errors import DtypeError, LabelError, RangeError
 
 
-def require_array(name: str, value, dtype: type) -> None:
-    """A numpy array of this dtype."""
+def require_array(name: str, value, dtype: type, shape: tuple, meaning: str) -> None:
+    """A numpy array of this dtype and shape."""
     if not isinstance(value, np.ndarray) or value.dtype != dtype:
         raise DtypeError(
             name,
@@ -17,25 +17,16 @@ def require_array(name: str, value, dtype: type) -> None:
             got=str(getattr(value, "dtype", type(value).__name__)),
             remedy=f"convert with numpy.asarray({name}, numpy.{dtype.__name__})",
         )
+    require_shape(name, value, shape, meaning)
 
 
 def require_labels(labels, classes: tuple[str, ...], *counts: int) -> None:
     """One label for each of so many examples, a position in `classes`."""
-    if not isinstance(classes, tuple | list) or not all(isinstance(c, str) for c in classes):
-        raise DtypeError(
-            "classes",
-            expected="the names of the classes",
-            got=short(classes),
-            remedy="pass a tuple of str",
-        )
-    require_array("labels", labels, np.int64)
-    if any(labels.shape != (count,) for count in counts) or not labels.size:
-        raise ShapeError(
-            "labels",
-            expected="shape (m,), with m images, texts or pairs and m > 0",
-            got=f"shape {labels.shape} for " + " and ".join(map(str, counts)),
-            remedy="one label for each image, text or pair",
-        )
+    named = isinstance(classes, tuple | list) and all(isinstance(c, str) for c in classes)
+    words = "the names of the classes"
+    require_type("classes", classes, tuple | list if named else (), words, "pass a tuple of str")
+    for count in counts:
+        require_array("labels", labels, np.int64, (count,), "(m,), one for each image or text")
     if labels.min() < 0 or labels.max() >= len(classes):
         raise LabelError(
             "labels",

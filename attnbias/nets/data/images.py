@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..._validate import require_choice, require_shape
+from ..._validate import require_choice
 from ...data import _mnist
 from ...data._source import as_source, bundled_arrays, damaged, hub_images, translated
 from ._arrays import require_array, require_labels
@@ -71,9 +71,7 @@ class ImageSet:
     source: str = ""
 
     def __post_init__(self) -> None:
-        require_array("images", self.images, np.uint8)
-        remedy = "images have an axis of colours at the end"
-        require_shape("images", self.images, (None,) * 4, "(m, H, W, C)", remedy)
+        require_array("images", self.images, np.uint8, (None,) * 4, "(m, H, W, C)")
         require_labels(self.labels, self.classes, len(self.images))
 
     def __len__(self) -> int:

@@ -140,11 +140,11 @@ def refuse(module, expected: str, got: str, remedy: str = "") -> None:
     ) from None
 
 
-def note(module: nn.Module, call: Call, parts: list[Part]) -> None:
-    """Write a call on the tape of this pass."""
+def note(module: nn.Module, call: Call, parts: list[Part] | None = None) -> None:
+    """Write a call on the tape of this pass, with the parts that hooks have seen or these."""
     tape = _tape.get()
     if tape is not None:
-        tape.add(module, call, parts)
+        tape.add(module, call, tape.given.pop(module, []) if parts is None else parts)
 
 
 @contextlib.contextmanager
@@ -290,9 +290,6 @@ def _written(own):
     @functools.wraps(own)
     def attend(module, query, key, value, attention_mask=None, *args, **named):
         found = own(module, query, key, value, attention_mask, *args, **named)
-        tape = _tape.get()
-        if tape is None:
-            return found
         out, weights = found if isinstance(found, tuple) else (found, None)
         scale = named.get("scaling")
         call = Call(
@@ -305,7 +302,7 @@ def _written(own):
             weights=None if weights is None else weights[:1].detach().clone(),
             others=", ".join(name for name, each in named.items() if each is not None),
         )
-        tape.add(module, call, tape.given.pop(module, []))
+        note(module, call)
         return found
 
     attend.written = True
@@ -319,7 +316,7 @@ def masks_of(module, q, k, mask, named) -> tuple[torch.Tensor, ...]:
     if mask is not None and not isinstance(mask, torch.Tensor):
         return ()
     if mask is not None and mask.ndim == 4:
-        return tuple(each.expand(b, -1, S, T) for each in _hiding(mask[..., :T]))
+        return tuple(each.expand(b, -1, S, T) for each in hiding(mask[..., :T]))
     seen = full.expand(b, 1, S, T)
     if mask is not None:  # (b, T), of padding
         seen = seen & mask[:, None, None, -T:].bool()
@@ -329,7 +326,7 @@ def masks_of(module, q, k, mask, named) -> tuple[torch.Tensor, ...]:
     return both if causal else both[::-1]
 
 
-def _hiding(mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
+def hiding(mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """A mask, True or 0 where a key is seen, as bool; none if it adds to the logits."""
     if not mask.is_floating_point():
         return (mask.bool(),)

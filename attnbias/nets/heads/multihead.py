@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from ..vit import LocalAttention
-from .calls import KEY, QUERY, VALUE, Call, Part, note, refuse
+from .calls import KEY, QUERY, VALUE, Call, Part, hiding, note, refuse
 
 NAMES = (
     "query",
@@ -76,12 +76,11 @@ def _masks(given: dict, q, k) -> tuple[torch.Tensor, ...]:
     if mask is not None:
         mask = mask[None, None] if mask.ndim == 2 else mask.unflatten(0, (b, heads))
     for each in (padding, mask):
-        if each is None:
-            continue
-        hidden = each if each.dtype == torch.bool else each == -torch.inf
-        if each.dtype != torch.bool and not bool((hidden | (each == 0)).all()):
-            return ()
-        seen = seen & ~hidden
+        if each is not None:
+            found = hiding(each) if each.is_floating_point() else (~each,)
+            if not found:
+                return ()
+            seen = seen & found[0]
     return (seen,)
 
 
