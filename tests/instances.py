@@ -149,3 +149,39 @@ def assert_same_run(one, two, tolerance, names=SERIES) -> None:
         np.testing.assert_allclose(
             getattr(two, name), getattr(one, name), rtol=tolerance, atol=floor, err_msg=name
         )
+
+
+def coherent_data(seed: int, *, n=2, T=4, gap=0.1, room=0.99) -> Dataset:
+    """Tokens whose inner products are as large as C1 and C2 allow, times `room`.
+
+    Signs are random, or, for odd seeds, within a sequence against the second token and for the
+    last; the two largest scores are `gap` apart.
+    """
+    rng = np.random.default_rng(seed)
+
+    def signs(size):
+        upper = np.triu(rng.choice([-1.0, 1.0], (size, size)), 1)
+        return upper + upper.T
+
+    # by rank of their scores: optimal, second, ..., last
+    scores = np.hstack([np.ones((n, 1)), np.sort(rng.uniform(0, 1 - gap, (n, T)))[:, ::-1][:, 1:]])
+    scores[:, 1], scores[:, -1] = 1 - gap, (0 if T > 2 else 1 - gap)
+    norms = rng.uniform(0.6, 1, (n, T)) * rng.uniform(0.5, 1, (n, 1))
+    norms[:, 0] = norms.max(axis=1)
+    place = np.array([rng.permutation(T) for _ in range(n)])
+    spread = (1 - scores[0, -1]) / gap
+    kappa = spread * np.exp(1 - scores[0, -1])
+    w = ((norms[:, 0] * norms[place == 0]) ** 2).min()
+    gram = np.sqrt(room * w / (64 * T * max(n - 1, 1) * kappa)) * signs(n * T)
+    for i in range(n):
+        own, block = slice(i * T, (i + 1) * T), signs(T)
+        if seed % 2 and T > 2:
+            block[0, -1] = block[-1, 0] = 1
+            block[1, 2:] = block[2:, 1] = -1
+        gram[own, own] = room * norms[i, 0] ** 2 / (8 * T * spread) * block
+    np.fill_diagonal(gram, (norms**2).ravel())
+    tokens, y = np.linalg.cholesky(gram).reshape(n, T, n * T), 1.0 - 2.0 * (np.arange(n) % 2)
+    u = np.linalg.solve(tokens.reshape(n * T, -1), (scores * y[:, None]).ravel())
+    X = np.empty_like(tokens)
+    X[np.arange(n)[:, None], place] = tokens
+    return Dataset(X, y, u)

@@ -5,7 +5,30 @@ import math
 import torch
 
 from attnbias import Dataset
-from book.claims.joint.instances import from_gram
+
+
+def from_gram(gram: torch.Tensor, y, query_is_opt) -> Dataset:
+    """Tokens with given inner products, the optimal ones first: rows of a Cholesky factor."""
+    tokens, opt = torch.linalg.cholesky(gram), torch.where(torch.as_tensor(query_is_opt), 0, 1)
+    X = torch.stack(tokens.chunk(2), dim=1)
+    X = torch.where((opt == 1)[:, None, None], X.flip(1), X)
+    return Dataset(X, y, opt=opt)
+
+
+def at_the_limit(n: int, *, seed: int = 0, coupling: float = 0.005, a: float = 1.0) -> Dataset:
+    """Every item of Condition 2 on the tokens at its limit: products +-nu with random signs."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def signs(*shape):
+        return 2.0 * torch.randint(2, shape, generator=generator).double() - 1.0
+
+    sizes = torch.ones(2 * n, dtype=torch.float64)
+    sizes[signs(2 * n) > 0] = 0.9
+    sizes[0] = sizes[n] = 1.0
+    sizes[n:] /= 9
+    nu = coupling * float(sizes[n:].min()) / n
+    upper = nu * signs(2 * n, 2 * n).triu(1)
+    return from_gram(a * (torch.diag(sizes) + upper + upper.T), signs(n), signs(n) > 0)
 
 
 def orthogonal() -> Dataset:

@@ -1,4 +1,4 @@
-"""Rules of a reader's own: a direction and a length, and a memory."""
+"""Rules of a reader's own, a direction and a length, and a problem that any rule runs on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from attnbias.rules import Descent
+from attnbias.rules import Descent, Gradient, Vector
 
 
 class Sign(Descent):
@@ -36,3 +36,26 @@ class Remembering(Descent):
     def carry(self, move, gradient, step, memory):
         memory["sum"] = memory["sum"] + move
         return memory["sum"] / (step + 1)
+
+
+class Bowl:
+    """Half the square of a vector: the least that is a problem of the loop."""
+
+    name, loss, coordinates, stops = "bowl", "half the square", "dense", True
+
+    def __init__(self):
+        self.start = torch.tensor([[1.0], [2.0]], dtype=torch.float64)
+        self.identity = (self.start,)
+
+    def gradient(self, x):
+        return Gradient(Vector(-x, torch.zeros(1), self.norms(x)), self.norms)
+
+    @staticmethod
+    def norms(x):
+        return x.norm()[None]
+
+    def spread(self, factors):
+        return factors
+
+    def record(self, x, gradient):
+        return {"W": x}

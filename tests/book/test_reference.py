@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 import typing
 from dataclasses import replace
 from types import SimpleNamespace
@@ -18,10 +19,12 @@ from docutils import nodes
 from docutils.core import publish_doctree
 from docutils.parsers.rst import roles
 from docutils.utils import SystemMessage
+from root import ROOT
 from sphinx.errors import ExtensionError
 
 import attnbias
 
+API_PAGE = ROOT / "book" / "api.md"
 LISTED = kept.listed_names()
 STATEMENTS = kept.read_statements()
 SHORT = kept.short_names(LISTED)
@@ -250,3 +253,12 @@ def test_every_subcommand_is_shown():
     page = "\n".join(extension.Commands.lines(None, None))
     for name in ("diagnose", "run", "sweep"):
         assert f".. rubric:: attnbias {name}" in page and f"usage: attnbias {name}" in page
+
+
+def test_the_overview_leads_to_every_page_of_the_reference():
+    overview = API_PAGE.read_text()
+    pages = sorted((API_PAGE.parent / "reference").glob("*.md"))
+    assert pages
+    for page in pages:
+        label = re.match(r"\((.+)\)=", page.read_text()).group(1)
+        assert f"{{ref}}`{label}`" in overview, f"{page.name} is missing in the overview"

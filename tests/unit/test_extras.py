@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tools.files import ROOT
+from root import ROOT
 
 # Import names of what the extras bring, gone for one process.
 OPTIONAL = [

@@ -1,5 +1,6 @@
 """What is built holds the library, its data and its types, and nothing of the book."""
 
+import ast
 import email
 import re
 import shutil
@@ -13,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from root import ROOT
 
 import attnbias
-from tools.chapters import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
 HEAVY = (
@@ -29,14 +30,15 @@ HEAVY = (
     "mpmath",
     "flint",
 )
-FOREIGN = ("book", "scripts", "tests", "tools", "_build")
+FOREIGN = ("book", "benchmarks", "scripts", "tools")
 
 
 def clean_copy(target: Path) -> Path:
     """What a package is built from, without what an earlier build has left in the folder."""
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for folder in ("attnbias", "scripts", "tests", "tools"):
-        shutil.copytree(ROOT / folder, target / folder, ignore=ignore)
+    for folder in ("attnbias", *FOREIGN, "tests"):
+        if (ROOT / folder).exists():  # of a clone
+            shutil.copytree(ROOT / folder, target / folder, ignore=ignore)
     for file in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, target / file)
     return target
@@ -89,10 +91,35 @@ def test_the_wheel_holds_the_library_and_nothing_else(wheel):
     assert {"attnbias/py.typed", "attnbias/data/files/mnist01.npz"} <= found
 
 
-def test_the_sdist_holds_the_library_without_tests_and_book(tmp_path):
+def own_tests() -> list[Path]:
+    """The tests of the library, and what they share."""
+    beside = [path for path in (ROOT / "tests").glob("*.py") if not path.name.startswith("nbval")]
+    return [*beside, *(ROOT / "tests/unit").rglob("*.py")]
+
+
+def test_the_sdist_holds_the_library_and_its_own_tests_without_the_book(tmp_path):
     found = names(build("sdist", tmp_path))
-    assert {"pyproject.toml", "README.md", "LICENSE"} | library_files() <= found
+    tests = {path.relative_to(ROOT).as_posix() for path in own_tests()}
+    assert {"pyproject.toml", "README.md", "LICENSE"} | library_files() | tests <= found
+    assert {name for name in found if name.startswith("tests/")} == tests and len(tests) > 80
     assert {name for name in found if name.split("/")[0] in FOREIGN} == set()
+
+
+def foreign(source: str) -> set[str]:
+    """What a module imports that the sdist does not have."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(node.module.partition(".")[0])
+        elif isinstance(node, ast.Import):
+            found |= {name.name.partition(".")[0] for name in node.names}
+    return found & {*FOREIGN, "fuzz"}
+
+
+def test_the_librarys_own_tests_import_nothing_that_the_sdist_lacks():
+    assert foreign("def f():\n    from book.texts import embed") == {"book"}
+    bad = [path.name for path in own_tests() if foreign(path.read_text(encoding="utf8"))]
+    assert bad == []
 
 
 def test_the_wheel_asks_for_what_the_library_needs_and_installs_the_command(wheel):

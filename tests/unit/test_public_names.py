@@ -1,15 +1,12 @@
-"""The public names are those of the contract, and the overview leads to their pages."""
+"""The public names are those of the contract."""
 
 from __future__ import annotations
 
 import inspect
-import re
 
 import attnbias
 from attnbias import experiments
-from tools.files import ROOT
 
-API_PAGE = ROOT / "book" / "api.md"
 CONTRACT = [
     "Dataset",
     "make_example1",
@@ -88,15 +85,6 @@ def test_checks_of_our_own_statements_stand_one_floor_down_and_restatements_are_
         assert name in attnbias.theorems.__all__ and not hasattr(attnbias, name)
     for again, first in RESTATED.items():
         assert getattr(attnbias, f"check_{again}") is getattr(attnbias, f"check_{first}")
-
-
-def test_the_overview_leads_to_every_page_of_the_reference():
-    overview = API_PAGE.read_text()
-    pages = sorted((API_PAGE.parent / "reference").glob("*.md"))
-    assert pages
-    for page in pages:
-        label = re.match(r"\((.+)\)=", page.read_text()).group(1)
-        assert f"{{ref}}`{label}`" in overview, f"{page.name} is missing in the overview"
 
 
 def test_train_signature_is_the_contract():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -99,3 +100,19 @@ def test_what_another_package_registers_is_found_and_a_broken_one_is_named_alone
     said = answer(tmp_path, ASKED.format(figures=FIGURES))
     assert "sketch  A sketch, 100% made up" in said and "Figure 10" in said
     assert "broken  cannot be imported; broken: expected what broken_package.experiments" in said
+
+
+NAMED = re.compile(r"\bbeyond(?:\.| import )(\w+)")
+
+
+def test_the_core_names_no_room_and_its_tests_none():
+    """Neither in an import nor in a string."""
+    rooms = {path.name for path in (PACKAGE / "beyond").glob("[a-z]*")}
+    assert NAMED.findall("from ..beyond import heads; 'attnbias.beyond.ranks'") == [
+        "heads",
+        "ranks",
+    ]
+    core = [path for folder in (PACKAGE, Path(__file__).parent) for path in folder.rglob("*.py")]
+    for path in core:
+        if "beyond" not in path.parts and path != Path(__file__):
+            assert not rooms & {*NAMED.findall(path.read_text(encoding="utf8"))}, path

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pandas
 import pytest
+from root import ROOT
 
 import attnbias
 from attnbias.optim import SNGD, SPS
-from tools.files import ROOT
 
 
 def functions_of(thing):

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from instances import coherent_data
 from orthonormal import orthonormal_pair as orthonormal
 from scipy.special import lambertw
 from tolerances import CLOSED_FORM
@@ -22,7 +23,6 @@ from attnbias.diagnosis.guarantees import GUARANTEES, HYPOTHESES, Guarantee, eva
 from attnbias.errors import RangeError, SolverError
 from attnbias.geometry.coherence import token_coherence
 from attnbias.geometry.tokens import gap_rows
-from book.studies.coherent import make_coherent
 
 SQUARED = {"m2", "theorem6-strict", "unequal-strict"}
 
@@ -110,15 +110,15 @@ class TestVerdicts:
         assert "Assumption 2" in report.to_dict()["in_short"]
 
     def test_unequal_scores_of_coherent_tokens_are_promised(self):
-        report = diagnose(make_coherent(1))
+        report = diagnose(coherent_data(1))
         assert applying(report) == {"m3", "unequal", "unequal-strict"}
         assert "provably turns" in report.to_dict()["in_short"]
         words = " ".join(str(report).split())
         assert "Coherence: holds" in words and "counts from where all sequences" in words
-        settling = token_coherence(make_coherent(1)).settling_path
+        settling = token_coherence(coherent_data(1)).settling_path
         assert f"after a path of {settling:.3g} at the latest" in words and "?" not in words
         assert "on a wrong token" not in words and "on a wrong token" in str(diagnose(unequal()))
-        apart = diagnose(make_coherent(1, room=1.5))
+        apart = diagnose(coherent_data(1, room=1.5))
         assert applying(apart) == {"m3"} and "Coherence: fails" in str(apart)
         assert apart.to_dict()["coherence"][1]["verdict"] == "fails"
 
@@ -226,7 +226,7 @@ class TestWords:
     def test_gd_s_step_size_stands_where_gd_is_spoken_of(self):
         report = diagnose(make_example1(n=5, T=3, d=50))
         assert f"at most {report.constants.largest_gd_step_size:.4g} keeps" in str(report)
-        apart = str(diagnose(make_coherent(1)))  # Lemma 3 needs Assumption 2
+        apart = str(diagnose(coherent_data(1)))  # Lemma 3 needs Assumption 2
         assert "Lemma 3 asks" not in apart and "From W_0 = 0, with steps no longer than" in apart
 
     def test_a_repeated_token_contradicts_nothing(self):

@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from own_rules import Bowl
 
-from attnbias import NGD, Loss, errors, make_example1, make_separation_pair, train
+from attnbias import NGD, Loss, errors, make_example1, train
 from attnbias._marks import differing, projections
-from attnbias.beyond.norms.dynamics import matrix_problem
 from attnbias.dynamics.loop import iterate
 from attnbias.rules import Descent
 
@@ -98,26 +98,21 @@ def test_looking_at_a_rule_changes_nothing_of_it(tmp_path):
 
 
 def test_a_problem_is_known_by_its_gradient(tmp_path):
-    problem = matrix_problem(make_separation_pair(), "exponential", None)
 
-    class Turned(type(problem)):
+    class Turned(Bowl):
         def gradient(self, x):
             found = super().gradient(x)
             return dataclasses.replace(found, descent=found.vector(found.descent.parts.flip(0)))
 
-    iterate(problem, NGD(0.5), 5, checkpoint=tmp_path / "c.npz")
-    turned = object.__new__(Turned)
-    vars(turned).update(vars(problem))
+    iterate(Bowl(), NGD(0.5), 5, checkpoint=tmp_path / "c.npz")
     with pytest.raises(errors.FileFormatError, match="gradient"):
-        iterate(turned, NGD(0.5), 5, checkpoint=tmp_path / "c.npz")
+        iterate(Turned(), NGD(0.5), 5, checkpoint=tmp_path / "c.npz")
 
 
 ENDINGS = {
     "completed": lambda path: train(DATA, NGD(0.1), 20, checkpoint=path),
     "diverged": lambda path: train(DATA, Shrinking(lambda step: 500.0), 20, checkpoint=path),
-    "own problem": lambda path: iterate(
-        matrix_problem(DATA, "exponential", None), NGD(0.5), 5, checkpoint=path
-    ),
+    "own problem": lambda path: iterate(Bowl(), NGD(0.5), 5, checkpoint=path),
 }
 
 

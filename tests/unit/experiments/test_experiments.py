@@ -274,3 +274,20 @@ def test_headers_and_weights_of_other_content_are_refused(small2, tmp_path, chan
     write_npz(path, foreign, header if "run0/u" in change else header | change)
     with pytest.raises(FileFormatError):
         ExperimentResult.load(path)
+
+
+def test_the_trace_of_another_experiment_is_refused_under_its_name(tmp_path):
+    experiments.run("fig2", seeds=1, steps=1000).save(tmp_path / "fig3.npz")
+    with pytest.raises(FileFormatError, match="the result of fig3.*fig2"):
+        experiments.load("fig3", tmp_path)
+
+
+def test_no_file_and_no_experiment(tmp_path):
+    for name, file in (("fig6", "fig6.json"), ("fig2", "fig2.npz")):
+        with pytest.raises(MissingFileError, match=file):
+            experiments.load(name, tmp_path)
+    with pytest.raises(RangeError, match="fig99"):
+        experiments.load("fig99", tmp_path)
+    (tmp_path / "fig2.npz").write_bytes(b"nothing")
+    with pytest.raises(FileFormatError):
+        experiments.load("fig2", tmp_path)

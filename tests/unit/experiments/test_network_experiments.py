@@ -2,7 +2,6 @@
 
 import json
 import math
-import shlex
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -28,9 +27,7 @@ from attnbias.experiments.runs import exact_word
 from attnbias.nets import TrainingLog, fit
 from attnbias.nets.data.text import load_toxic
 from attnbias.nets.log import CURVES
-from tools.files import ROOT
 
-RESULTS = ROOT / "book" / "results"
 GRIDS = {"SGD": (0.01, 0.3), "SNGD": (0.01, 0.1)}
 
 
@@ -467,23 +464,3 @@ def test_the_command_merges_what_was_run_apart(tmp_path, capsys):
     ):
         capsys.readouterr()
         assert main(["merge", *words]) == 2 and error in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_recorded_runs_say_how_to_make_them_again(name):
-    result = experiments.load(name, RESULTS)
-    for made in result.provenance.get("parts", [result.provenance]):
-        program, verb, figure, *options = shlex.split(made["command"])
-        assert (program, verb, figure) == ("attnbias", "run", name)
-        for option, text in zip(options[::2], options[1::2], strict=True):
-            key = option.removeprefix("--").replace("-", "_")
-            if key in result.settings:
-                assert str(result.settings[key]) == text, key
-        assert made["commit"] and not made["commit"].endswith("-dirty")
-        assert {"torch", "python"} <= made["versions"].keys()
-    # the same effort for each, and three seeds
-    (effort,) = {len(row) for row in result.grid.values()}
-    assert effort >= 4
-    assert len(result.seeds) >= 3
-    assert result.substitutes, "nothing here was run at the paper's size"
-    assert list(result.to_dataframe().index) == list(result.logs) == list(result.step_sizes)

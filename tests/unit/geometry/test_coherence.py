@@ -5,14 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
-from instances import random_data
+from instances import coherent_data, random_data
 from lemma_instances import failing
 from scipy.optimize import linprog
 from tolerances import CLOSED_FORM
 
 from attnbias import Dataset, optimal_tokens
 from attnbias.geometry.coherence import check_coherence, token_coherence
-from book.studies.coherent import make_coherent
 
 
 def least_harm(data) -> float:
@@ -99,12 +98,12 @@ def test_orthogonal_tokens_satisfy_all_whatever_their_scores():
 @pytest.mark.parametrize("seed", range(6))
 def test_tokens_at_the_limit_hold_and_a_little_more_fails(seed):
     size = {"n": 1 + seed % 3, "T": 2 + seed % 4}
-    assert check_coherence(make_coherent(seed, **size)).all_hold
-    assert "C1" in failing(check_coherence(make_coherent(seed, room=1.01, **size)))
+    assert check_coherence(coherent_data(seed, **size)).all_hold
+    assert "C1" in failing(check_coherence(coherent_data(seed, room=1.01, **size)))
 
 
 def test_each_hypothesis_broken():
-    data = make_coherent(0)
+    data = coherent_data(0)
     X, opt = data.X.clone(), int(optimal_tokens(data)[0])
     other = (opt + 1) % 4
     X[0, other] *= 1.2 * X[0, opt].norm() / X[0, other].norm()

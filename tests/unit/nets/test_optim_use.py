@@ -3,13 +3,12 @@
 import copy
 import io
 import math
-import re
 import warnings
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
+from points import INPUTS, LABELS, Points, by_hand
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_state_dict,
@@ -29,9 +28,6 @@ def layers(seed: int = 0) -> list[torch.nn.Parameter]:
         torch.nn.Parameter(torch.randn(5, 3, generator=generator, dtype=torch.float64))
         for _ in range(2)
     ]
-
-
-INPUTS = torch.randn(8, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
 
 def mean_loss(params, rows=slice(None)) -> torch.Tensor:
@@ -428,76 +424,6 @@ def test_compiled_steps_are_eager_ones_and_keep_their_monitors(make, whole):
         ends.append([optimizer.last_grad_norm, optimizer.last_step_size, *params])
     for eager, own in zip(*ends, strict=True):
         torch.testing.assert_close(own, eager, rtol=CLOSED_FORM, atol=CLOSED_FORM)
-
-
-class Points(torch.nn.Module):
-    """A classifier as transformers has them, which gives its loss."""
-
-    def __init__(self):
-        super().__init__()
-        generator = torch.Generator().manual_seed(0)
-        start = torch.randn(5, 2, generator=generator, dtype=torch.float64)
-        self.map = torch.nn.Parameter(start)
-
-    def forward(self, x, labels):
-        return {"loss": torch.nn.functional.cross_entropy(9 * x @ self.map, labels)}
-
-
-EXAMPLES = [{"x": x, "labels": k % 2} for k, x in enumerate(INPUTS)]
-LABELS = torch.tensor([example["labels"] for example in EXAMPLES])
-CHAPTER = Path(__file__).parents[3] / "book/paper/optimizers.md"
-
-
-def by_hand(optimizer, model, steps: int) -> None:
-    """Full batches, which two halves in any order add up to."""
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = model(INPUTS, LABELS)["loss"]
-        loss.backward()
-        optimizer.step(loss=loss)
-
-
-@pytest.mark.slow
-def test_the_chapters_lines_for_transformers_trainer(tmp_path, monkeypatch):
-    """Word for word, and with the clipping that they leave out."""
-    from transformers import Trainer, TrainingArguments
-
-    monkeypatch.chdir(tmp_path)
-    lines = re.search(r"```python\n(losses = \{\}.*?)```", CHAPTER.read_text(encoding="utf8"), re.S)
-    quiet = {"report_to": "none", "disable_tqdm": True, "save_strategy": "no", "use_cpu": True}
-    halves = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2}
-
-    def trained(lines: str, steps: int) -> tuple:
-        names = {
-            "SPS": SPS,
-            "Trainer": Trainer,
-            "model": Points(),
-            "examples": EXAMPLES,
-            "TrainingArguments": partial(TrainingArguments, max_steps=steps, **quiet, **halves),
-        }
-        exec(lines, names)
-        names["trainer"].train()
-        assert not names["losses"]
-        return names["optimizer"], names["model"]
-
-    optimizer, model = trained(lines[1], 3)
-    other = Points()
-    own = SPS(other.parameters(), max_grad_norm=1.0)
-    by_hand(own, other, 3)
-    assert not torch.equal(model.map, Points().map)
-    torch.testing.assert_close(model.map, other.map, rtol=CLOSED_FORM, atol=CLOSED_FORM)
-    torch.testing.assert_close(optimizer.last_step_size, own.last_step_size)
-
-    clips = lines[1].replace("max_grad_norm=0", "max_grad_norm=1.0")
-    clips = clips.replace("max_grad_norm=1.0)\noptimizer.r", "lr=math.inf)\noptimizer.r")
-    clipped, _ = trained("import math\n" + clips, 1)
-    other = Points()
-    free = SPS(other.parameters(), lr=math.inf)
-    by_hand(free, other, 1)
-    norm = float(free.last_grad_norm)
-    assert norm > 2 and float(clipped.last_grad_norm) == pytest.approx(1, rel=1e-5)
-    # torch clips at the norm + 1e-6
-    assert float(clipped.last_step_size / free.last_step_size) == pytest.approx(norm**2, rel=1e-5)
 
 
 def test_the_chapters_closure_goes_through_accelerate():

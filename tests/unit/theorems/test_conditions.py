@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW, seeds
-from joint_instances import largest_eta, orthogonal
+from joint_instances import at_the_limit, from_gram, largest_eta, orthogonal
 from lemma_instances import failing
 from tolerances import CLOSED_FORM
 
@@ -17,7 +17,6 @@ from attnbias.data import make_dm
 from attnbias.theorems import check_lemma6, check_lemma9
 from attnbias.theorems.joint.conditions import check_condition1, check_condition2, dm_threshold
 from attnbias.theorems.joint.constants import first_step, joint_constants, power_sum
-from book.claims.joint.instances import at_the_limit, from_gram
 
 
 class TestCondition2:

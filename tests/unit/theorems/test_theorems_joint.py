@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import seeds
-from joint_instances import largest_eta, orthogonal, repelling
+from joint_instances import at_the_limit, largest_eta, orthogonal, repelling
 from lemma_instances import failing, tampered, verdicts
 from scipy.special import lambertw
 from tolerances import FORMS, PRINTED_FOUR_RELATIVE, PRINTED_TWO_RELATIVE
@@ -26,7 +26,6 @@ from attnbias.theorems.joint.run import JointView
 from attnbias.theorems.joint.theorem2 import check_loss_without_decay, check_theorem2
 from attnbias.theorems.joint.theorem3 import check_theorem3
 from attnbias.theorems.joint.theorem4 import check_decoder_direction, check_sharper_theorem4
-from book.claims.joint.instances import at_the_limit
 
 CONDITIONED = [
     check_lemma11,

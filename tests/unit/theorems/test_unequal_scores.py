@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
+from instances import coherent_data
 from lemma_instances import failing, tampered, verdicts
 from tolerances import CLOSED_FORM
 
@@ -22,21 +23,20 @@ from attnbias.theorems.rounding import EPS
 from attnbias.theorems.w import lock, unequal
 from attnbias.theorems.w.lock import check_lock, lock_of
 from attnbias.theorems.w.unequal import check_unequal_scores
-from book.studies.coherent import make_coherent
 
 RULES = {"NGD": NGD(0.5), "GD": GD(0.5), "Polyak": Polyak(), "long": NGD(100.0)}
 
 
 @pytest.fixture(scope="module")
 def made():
-    data = make_coherent(1, n=2, T=4, gap=0.5)
+    data = coherent_data(1, n=2, T=4, gap=0.5)
     return data, solve_w_svm(data)
 
 
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("seed", range(4))
 def test_every_gap_grows_at_the_limit_of_the_conditions(seed, name):
-    data = make_coherent(seed, n=1 + seed % 3, T=2 + seed % 4, gap=(0.3, 0.01)[seed // 2])
+    data = coherent_data(seed, n=1 + seed % 3, T=2 + seed % 4, gap=(0.3, 0.01)[seed // 2])
     assert token_coherence(data).largest_step > 100
     table = check_unequal_scores(data, train(data, RULES[name], 1000, record=150))
     assert table[1].holds and table[4].holds and not failing(table)
@@ -46,7 +46,7 @@ def test_every_gap_grows_at_the_limit_of_the_conditions(seed, name):
 
 def test_a_start_with_negative_gaps(made):
     """Every gap at -e_0, the limit of the start; C1 and C2 have to hold with f = 1/3."""
-    data = make_coherent(1, n=2, T=4, room=0.33)
+    data = coherent_data(1, n=2, T=4, room=0.33)
     rows = solve_w_svm(data).rows
     e_0 = 0.999 * math.log1p(0.5 / token_coherence(data).spread)
     start = rows.combine(torch.linalg.solve(rows.gram(), torch.full((6,), -e_0).double()))

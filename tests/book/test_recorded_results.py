@@ -1,12 +1,14 @@
 """Results of experiments as files: written as they were, and refused when damaged or foreign."""
 
 import json
+import shlex
 import shutil
 
 import pytest
+from commands import run
 
 from attnbias import experiments
-from attnbias.errors import DtypeError, FileFormatError, MissingFileError, RangeError
+from attnbias.errors import DtypeError, FileFormatError, RangeError
 from attnbias.experiments.cosines import BINS
 from tools.files import ROOT
 
@@ -82,18 +84,32 @@ def test_the_result_of_another_experiment_is_refused_under_its_name(found, asked
             call(asked, tmp_path)
 
 
-def test_the_trace_of_another_experiment_is_refused_under_its_name(tmp_path):
-    experiments.run("fig2", seeds=1, steps=1000).save(tmp_path / "fig3.npz")
-    with pytest.raises(FileFormatError, match="the result of fig3.*fig2"):
-        experiments.load("fig3", tmp_path)
+@pytest.mark.parametrize("name", ["fig1", "fig4", "fig6", "fig7"])
+def test_the_recorded_runs_say_how_to_make_them_again(name):
+    result = experiments.load(name, RESULTS)
+    for made in result.provenance.get("parts", [result.provenance]):
+        program, verb, figure, *options = shlex.split(made["command"])
+        assert (program, verb, figure) == ("attnbias", "run", name)
+        for option, text in zip(options[::2], options[1::2], strict=True):
+            key = option.removeprefix("--").replace("-", "_")
+            if key in result.settings:
+                assert str(result.settings[key]) == text, key
+        assert made["commit"] and not made["commit"].endswith("-dirty")
+        assert {"torch", "python"} <= made["versions"].keys()
+    # the same effort for each, and three seeds
+    (effort,) = {len(row) for row in result.grid.values()}
+    assert effort >= 4
+    assert len(result.seeds) >= 3
+    assert result.substitutes, "nothing here was run at the paper's size"
+    assert list(result.to_dataframe().index) == list(result.logs) == list(result.step_sizes)
 
 
-def test_no_file_and_no_experiment(tmp_path):
-    for name, file in (("fig6", "fig6.json"), ("fig2", "fig2.npz")):
-        with pytest.raises(MissingFileError, match=file):
-            experiments.load(name, tmp_path)
-    with pytest.raises(RangeError, match="fig99"):
-        experiments.load("fig99", tmp_path)
-    (tmp_path / "fig2.npz").write_bytes(b"nothing")
-    with pytest.raises(FileFormatError):
-        experiments.load("fig2", tmp_path)
+FIGURES = ["fig1", "fig4", "fig6", "fig7", "fig10", "heads", "exponents", "ranks"]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_command_draws_recorded_runs(capsys, tmp_path, name):
+    out = tmp_path / "picture.svg"
+    status, said, _ = run(capsys, "figure", name, "--results", RESULTS, "--out", out, "--json")
+    assert status == 0 and out.stat().st_size > 10_000
+    assert json.loads(said)["provenance"]
