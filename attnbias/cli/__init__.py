@@ -164,12 +164,8 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
             epilog=command.epilog,
             formatter_class=plain,
         )
-        try:
-            if words is None or command.name in words:
-                command.add_arguments(subparser)
-        except RegistrationError:
-            if words is not None:  # it was asked for; among all commands it is only named
-                raise
+        if words is None or command.name in words:
+            command.add_arguments(subparser)
         subparser.set_defaults(run=command.run, resumes=command.resumes)
     return parser
 
