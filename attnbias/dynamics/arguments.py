@@ -150,7 +150,7 @@ def require_room(rows: int, problem: Problem) -> None:
 def require_logits(problem: Problem) -> None:
     """Logits of the start that floats hold."""
     part = problem.W
-    if not bool(torch.isfinite(part.initial_gaps * part.scaled.size).all()):
+    if not (part.from_zero or torch.isfinite(part.initial_gaps * part.scaled.size).all()):
         raise RangeError(
             "W0",
             expected="a start whose logits are floats",
@@ -161,11 +161,11 @@ def require_logits(problem: Problem) -> None:
 
 def require_floor(problem: Problem, rule: Descent) -> None:
     """A loss floor that no iterate can undercut."""
-    floor, log_best = rule.loss_floor, problem.log_floor
-    if floor is not None and floor > 0 and math.log(floor) > log_best:
+    floor = rule.loss_floor
+    if floor is not None and floor > 0 and math.log(floor) > problem.log_floor:
         raise RangeError(
             "loss_floor",
             got=f"{floor:.6g}",
             remedy="leave loss_floor=None to use L* itself",
-            expected=f"at most L* = exp({log_best:.6g}), the smallest reachable loss",
+            expected=f"at most L* = exp({problem.log_floor:.6g}), the smallest reachable loss",
         )

@@ -23,8 +23,8 @@ class Dense:
     axis = 0  # along which W and u stand together
 
     def __init__(self, parameter: Parameter):
-        self.parameter = parameter
-        self.start = torch.atleast_2d(parameter.start)
+        self.parameter, self.start = parameter, torch.atleast_2d(parameter.start)
+        self.size = len(self.start)
 
     def gaps(self, x: torch.Tensor) -> torch.Tensor:
         """(N',) logit gaps of W, or the scores of u."""
@@ -56,12 +56,7 @@ class Span:
     axis = 1
 
     def __init__(self, parameter: Parameter):
-        self.parameter = parameter
-
-    @functools.cached_property
-    def gram(self) -> torch.Tensor:
-        """K, of the scaled rows."""
-        return self.parameter.scaled.rows.gram()
+        self.parameter, self.size = parameter, parameter.N
 
     @functools.cached_property
     def start(self) -> torch.Tensor:
@@ -75,7 +70,7 @@ class Span:
 
     def vector(self, weights: torch.Tensor) -> torch.Tensor:
         """sum_k weights_k z_k, by its gaps and its coefficients."""
-        return torch.stack([self.gram @ weights, weights])
+        return torch.stack([self.parameter.gram @ weights, weights])
 
     def norm(self, x: torch.Tensor) -> torch.Tensor:
         """Of a vector."""
@@ -123,7 +118,7 @@ class LinearHead:
         self.data, self.coordinates, self.loss = data, coordinates, data.loss
         parts = [data.W] if data.u is None else [data.u, data.W]
         self.forms = [(Dense if coordinates == "dense" else Span)(part) for part in parts]
-        self.axis = self.forms[0].axis
+        self.axis, self.sizes = self.forms[0].axis, [form.size for form in self.forms]
 
     @property
     def identity(self) -> tuple[torch.Tensor, ...]:
@@ -134,11 +129,6 @@ class LinearHead:
     def start(self) -> torch.Tensor:
         """The parts' starts beside each other."""
         return torch.cat([form.start for form in self.forms], dim=self.axis)
-
-    @functools.cached_property
-    def sizes(self) -> list[int]:
-        """Rows or columns of each part."""
-        return [form.start.shape[self.axis] for form in self.forms]
 
     @functools.cached_property
     def shape(self) -> tuple[int, int]:

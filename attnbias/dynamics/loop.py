@@ -41,7 +41,6 @@ from .progress import (
     RUNNING,
     STATUS,
     ZERO_GRADIENT,
-    finished,
     take_length,
 )
 from .trace import Trace
@@ -328,23 +327,24 @@ class Course:
         self.checkpoint = None if checkpoint is None else target_path(checkpoint)
         if self.checkpoint is not None:
             self.records = with_kept_records(self.checkpoint, self.asked, self.steps)
-        lost = np.setdiff1d(self.asked, self.records)
-        if lost.size and not isinstance(record, int | np.integer):
-            raise RangeError(
-                "record",
-                expected="iterations that the checkpoint has, or that are to come",
-                got=f"{lost[0]}, which it has passed and not kept",
-                remedy="leave it out, or say how many to record",
-            )
-        self.recorded = np.union1d(self.records, [0])  # what is left of a run that reaches none
+            lost = np.setdiff1d(self.asked, self.records)
+            if lost.size and not isinstance(record, int | np.integer):
+                raise RangeError(
+                    "record",
+                    expected="iterations that the checkpoint has, or that are to come",
+                    got=f"{lost[0]}, which it has passed and not kept",
+                    remedy="leave it out, or say how many to record",
+                )
+        # the start is what is left of a run that reaches none
+        self.recorded = self.records if self.records[0] == 0 else np.append(0, self.records)
         self.progress = require_flag("progress", progress)
         self.seconds = require_number("checkpoint_seconds", seconds, low=0)
 
     def finished(self, step: int, records: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The rows that were filled, of those asked for; the start's, where none of them was."""
-        done = finished(self.recorded, step, records["log_grad_norm"])
-        asked = done & np.isin(self.recorded, self.records)
-        rows = asked if asked.any() else done
+        rows = finished(self.recorded, step, records["log_grad_norm"])
+        if len(self.recorded) > len(self.records) and rows[1:].any():
+            rows[0] = False
         return {name: values[rows] for name, values in {"step": self.recorded, **records}.items()}
 
     def meta(self, run: Run, device: torch.device, status: int) -> dict[str, Any]:
@@ -372,13 +372,14 @@ class Course:
         size, kept = 16, None if keeper is None else keeper.kept  # unchanged since it was read
         step = kept or 0
         untold = [] if tell is None else self.records[self.records >= step + (kept is not None)]
-        options = {"total": self.steps, "initial": step, "disable": not self.progress}
-        with subnormals_as_zero(), tqdm(**options, unit="step") as bar:
+        bar = tqdm(total=self.steps, initial=step, unit="step") if self.progress else None
+        with subnormals_as_zero(), bar or contextlib.nullcontext():
             while True:
                 began = time.perf_counter()
                 until = min(step + size, self.steps, *map(int, untold[:1]))
                 status, reached = run.run(step, until)
-                bar.update(reached - step)
+                if bar is not None:
+                    bar.update(reached - step)
                 step = reached
                 ended = status != RUNNING or step == self.steps
                 if keeper is not None:
@@ -399,6 +400,11 @@ class Course:
             if keeper is not None:
                 keeper.save(step, force=True)
             raise
+
+
+def finished(recorded: np.ndarray, step: int, log_norms: np.ndarray) -> np.ndarray:
+    """Which records were filled: none where the gradient was not finite."""
+    return (recorded <= step) & ~np.isnan(log_norms.reshape(len(recorded), -1)).any(axis=1)
 
 
 def why_diverged(rule: Descent) -> str:

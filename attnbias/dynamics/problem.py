@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +14,9 @@ import torch
 from ..data import Dataset
 from ..errors import RangeError
 from ..geometry.svm import SVMSolution
-from ..geometry.tokens import GapRows, VectorRows, gap_rows, token_scores
+from ..geometry.tokens import GapRows, VectorRows, known
 from ..losses import Loss
+from ..rules import Descent, log_floor_gap
 from .softmax import Scores
 
 # Where |W|^2 is below LEAST_SQUARE, LIFT W is measured in place of W: all its squares are floats.
@@ -52,11 +54,19 @@ def scaled(rows: GapRows | VectorRows, n: int) -> Scaled:
     RangeError
         For tokens whose products are beyond floats.
     """
-    names = {"differences": rows.sequence, "queries": torch.arange(n, device=rows.sequence.device)}
-    names = names if isinstance(rows, GapRows) else {"rows": rows.sequence}
-    units = {name: _unit(getattr(rows, name), each, n) for name, each in names.items()}
-    size = torch.stack(list(units.values())).prod(dim=0)
+    sequence = rows.sequence
+    names = {"differences": sequence, "queries": torch.arange(n, device=sequence.device)}
+    names = names if isinstance(rows, GapRows) else {"rows": sequence}
+    largest = {name: getattr(rows, name).abs().amax(dim=1) for name in names}
+    size = torch.ones(n, dtype=torch.float64, device=sequence.device)
+    if not any(_exponents(each).any() for each in largest.values()):
+        return Scaled(rows, torch.ones_like(sequence, dtype=size.dtype), torch.zeros_like(size))
     least = torch.finfo(size.dtype).tiny
+    for name, each in names.items():
+        peak = size.new_zeros(n).scatter_reduce(0, each, largest[name], "amax")
+        unit = torch.from_numpy(np.ldexp(1.0, _exponents(peak))).to(size)
+        size = size * unit
+        rows = dataclasses.replace(rows, **{name: getattr(rows, name) / unit[each, None]})
     if not bool(((size >= least) & (size <= 1 / least)).all()):
         raise RangeError(
             "data.X",
@@ -64,19 +74,12 @@ def scaled(rows: GapRows | VectorRows, n: int) -> Scaled:
             got=f"some of about {float(size.min()):.2g} to {float(size.max()):.2g}",
             remedy="scale them: logits of s X under W are those of X under s^2 W",
         )
-    for name, each in names.items():
-        if bool((units[name] != 1).any()):
-            over = getattr(rows, name) / units[name][each, None]
-            rows = dataclasses.replace(rows, **{name: over})
-    return Scaled(rows, size[rows.sequence], size.log())
+    return Scaled(rows, size[sequence], size.log())
 
 
-def _unit(vectors: torch.Tensor, sequence: torch.Tensor, n: int) -> torch.Tensor:
-    """(n,) powers of two near the largest entry of each sequence's vectors; 1 for 0."""
-    largest = vectors.abs().amax(dim=1)
-    largest = largest.new_zeros(n).scatter_reduce(0, sequence, largest, "amax")
-    exponents = STRIDE * np.trunc(np.frexp(largest.cpu().numpy())[1] / STRIDE)
-    return torch.from_numpy(np.ldexp(1.0, exponents.astype(int))).to(largest)
+def _exponents(largest: torch.Tensor) -> np.ndarray:
+    """Of the powers of two near the largest entries; 0 for those that are 0."""
+    return STRIDE * (np.frexp(largest.cpu().numpy())[1] / STRIDE).astype(int)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,11 +94,30 @@ class Parameter:
         W_0 (d, d) or u_0 (d,).
     svm : SVMSolution or None
         On these rows. None measures no alignment.
+    kept_gram : callable, optional
+        The rows' Gram matrix, where the data set keeps it.
     """
 
-    rows: GapRows
+    rows: GapRows | VectorRows
     start: torch.Tensor
     svm: SVMSolution | None = None
+    kept_gram: Callable[[], torch.Tensor] | None = None
+
+    @property
+    def N(self) -> int:
+        """Number of rows."""
+        return len(self.rows.sequence)
+
+    @functools.cached_property
+    def from_zero(self) -> bool:
+        """Whether the start is zero, whose d x d entries need not be there."""
+        return not bool(self.start.any())
+
+    @functools.cached_property
+    def gram(self) -> torch.Tensor:
+        """K, of the scaled rows."""
+        rows = self.scaled.rows
+        return rows.gram() if self.kept_gram is None or rows is not self.rows else self.kept_gram()
 
     @functools.cached_property
     def scaled(self) -> Scaled:
@@ -105,7 +127,7 @@ class Parameter:
     @functools.cached_property
     def initial_gaps(self) -> torch.Tensor:
         """Products of the scaled rows with the start: the gaps of W_0, over `scaled.size`."""
-        if not self.start.any():  # d x d zeros need not be there
+        if self.from_zero:
             return self.start.new_zeros(len(self.rows.sequence))
         return self.scaled.rows.gaps(self.start)
 
@@ -132,7 +154,7 @@ class Parameter:
     @functools.cached_property
     def start_scalars(self) -> torch.Tensor:
         """(2, 3): `scalars` of W_0, and of LIFT W_0 where those would not be floats, else NaN."""
-        if not self.start.any():
+        if self.from_zero:
             return self.start.new_zeros(2, 3)
         plain = self.scalars(self.start)
         tiny = plain[0] < LEAST_SQUARE
@@ -192,10 +214,12 @@ class Problem:
         cls, data: Dataset, loss: Loss, W0: torch.Tensor, u0: torch.Tensor | None = None
     ) -> Problem:
         """From W0, and from u0 where the decoder is trained."""
-        W = Parameter(rows=gap_rows(data), start=W0)
+        seen = known(data)
+        rows = seen.rows()
+        W = Parameter(rows=rows, start=W0, kept_gram=seen.gram)
         if u0 is not None:
-            return cls(W=W, loss=loss, u=Parameter(rows=decoder_rows(data, W.rows), start=u0))
-        rows, scores = W.rows, token_scores(data)
+            return cls(W=W, loss=loss, u=Parameter(rows=decoder_rows(data, rows), start=u0))
+        scores = seen.scores
         top = scores.gather(1, rows.opt[:, None]).squeeze(1)
         delta = torch.zeros(data.n, data.T - 1, dtype=torch.float64, device=data.X.device)
         problem = cls(W=W, loss=loss, scores=Scores(top, delta))
@@ -223,13 +247,18 @@ class Problem:
     @functools.cached_property
     def N(self) -> int:
         """Number of gap rows N'."""
-        return len(self.W.rows.sequence)
+        return self.W.N
 
     @functools.cached_property
     def place(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Sequence and column of each row in the padded form, the optimal token left out."""
         rows = self.W.rows
         return rows.sequence, rows.token - (rows.token > rows.opt[rows.sequence]).long()
+
+    def log_floor_gap(self, rule: Descent) -> float:
+        """log(L* - floor), -inf where the rule uses L* itself."""
+        floor = rule.loss_floor
+        return -math.inf if floor is None else log_floor_gap(self.log_floor, floor)
 
     @property
     def identity(self) -> tuple[torch.Tensor, ...]:

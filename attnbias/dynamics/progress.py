@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 RUNNING, ZERO_GRADIENT, DIVERGED = 0, 1, 2
 STATUS = {RUNNING: "completed", ZERO_GRADIENT: "zero gradient", DIVERGED: "diverged"}
 
@@ -27,8 +25,3 @@ def take_length(progress, length):
     progress[PATH_SUM] = new
     progress[LONGEST_SO_FAR] = max(progress[LONGEST_SO_FAR], length)
     return True
-
-
-def finished(recorded: np.ndarray, step: int, log_norms: np.ndarray) -> np.ndarray:
-    """Which records were filled: none where the gradient was not finite."""
-    return (recorded <= step) & ~np.isnan(log_norms.reshape(len(recorded), -1)).any(axis=1)

@@ -152,16 +152,17 @@ def train(
     tell = None if callback is None else functools.partial(_tell, callback, head, run)
     status, step = course.run(run, tell)
     records = course.finished(step, run.records)
-    series, gaps = series_of(problem, data, records, rule.momentum), head.gaps(run.x).cpu()
+    series, x = series_of(problem, data, records, rule.momentum), run.x
+    gaps = head.gaps(x).cpu()
     return Trace(
         step=records["step"],
-        W=head.matrix(run.x),
-        u=head.decoder(run.x) if joint else data.u.double().clone(),
+        W=head.matrix(x),
+        u=head.decoder(x) if joint else data.u.double().clone(),
         status=STATUS[status],
         meta=_meta_of(data, joint) | course.meta(run, data.X.device, status),
         # without optimal tokens nothing that needs them
         series=series if known else {k: v for k, v in series.items() if k not in OF_OPTIMAL},
-        opt=problem.W.rows.opt.cpu() if known else None,
+        opt=problem.W.rows.opt.cpu().clone() if known else None,
         last_logits=functools.partial(_last_logits, gaps, problem.W.rows.opt, data),
         data=data,
     )

@@ -9,9 +9,10 @@ import torch
 
 from ..data import Dataset
 from ..dynamics.batched.runs import BatchedRuns, batched_bytes
+from ..dynamics.loop import finished
 from ..dynamics.metrics import missed
 from ..dynamics.problem import Problem, adversarial_init, small_start
-from ..dynamics.progress import STATUS, finished
+from ..dynamics.progress import STATUS
 from ..dynamics.trace import Trace
 from ..dynamics.train import series_of, train
 from ..errors import AttnBiasError, DeviceError, MemoryLimitError, RangeError

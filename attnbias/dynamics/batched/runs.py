@@ -10,7 +10,6 @@ import torch
 from ..._validate import as_device
 from ...errors import RangeError
 from ...losses import EXPONENTIAL, LOGISTIC
-from ...rules import log_floor_gap
 from ..arguments import require_floor
 from ..problem import Problem, moved_by
 from ..progress import NOTHING_SO_FAR, RUNNING
@@ -230,11 +229,10 @@ def fixed_of(problems, rules, count: int, device: torch.device) -> Fixed:
     gram = torch.zeros(S, N, N, dtype=torch.float64, device=device)
     for each, problem in zip(gram, first, strict=True):  # one by one: one more is alive beside them
         place = places(problem).to(device)
-        each[place[:, None], place] = problem.W.scaled.rows.gram().to(device)
-    floors = [log_floor_gap(problem.log_floor, rule.loss_floor) for problem, rule in pairs]
+        each[place[:, None], place] = problem.W.gram.to(device)
     laws = [
-        (r.log_scale, r.gap_power, r.norm_power, r.log_max_step, floor, r.momentum)
-        for (_, r), floor in zip(pairs, floors, strict=True)
+        (r.log_scale, r.gap_power, r.norm_power, r.log_max_step, p.log_floor_gap(r), r.momentum)
+        for p, r in pairs
     ]
     ones = [_padded(problem, torch.ones_like(problem.W.initial_gaps)) for problem in first]
     sizes = [1 + _padded(problem, problem.W.scaled.size - 1) for problem in first]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...rules import Rule, log_floor_gap
+from ...rules import Rule
 from ..coordinates import LinearHead
 from ..problem import Parameter, Problem
 from ..progress import NOTHING_SO_FAR
@@ -29,12 +29,12 @@ def padded(matrix: torch.Tensor) -> np.ndarray:
 
 def span(part: Parameter, weights: np.ndarray, matrix: np.ndarray | None = None) -> SpanArrays:
     """W or u in span coordinates, at its start; of K where no other matrix is given."""
-    matrix = padded(part.scaled.rows.gram()) if matrix is None else matrix
+    matrix = padded(part.gram) if matrix is None else matrix
     x, scalars = part.initial_gaps.numpy(), part.start_scalars.flatten().numpy()
-    alpha, margins = (each.numpy() for each in part.target_span)
-    q, x_low, beta, beta_low, speed_x, speed_beta, products = (np.zeros_like(x) for _ in range(7))
+    alpha, margins = part.target_span
+    q, x_low, beta, beta_low, speed_x, speed_beta, products = map(np.zeros, [x.shape] * 7)
     moving = (q, x.copy(), x_low, beta, beta_low, speed_x, speed_beta)
-    held = (x, alpha, margins, scalars, products, part.scaled.size.numpy())
+    held = (x, alpha.numpy(), margins.numpy(), scalars, products, part.scaled.size.numpy())
     return SpanArrays(matrix, weights, *moving, *held)
 
 
@@ -77,7 +77,8 @@ def in_one_block(*parts: Any) -> list[Any]:
     """
     arrays = [each for part in parts for each in part or () if isinstance(each, np.ndarray)]
     owners = [each.base if isinstance(each.base, np.ndarray) else each for each in arrays]
-    places, size = {}, 0
+    places: dict[int, int] = {}
+    size = 0
     for owner in owners:
         if id(owner) not in places:
             places[id(owner)] = size
@@ -86,8 +87,8 @@ def in_one_block(*parts: Any) -> list[Any]:
     block = raw[-raw.ctypes.data % LINE :]
     copies = []
     for array, owner in zip(arrays, owners, strict=True):
-        at = places[id(owner)] + array.ctypes.data - owner.ctypes.data
-        copies.append(np.ndarray(array.shape, array.dtype, block, at))
+        offset = 0 if array is owner else array.ctypes.data - owner.ctypes.data
+        copies.append(np.ndarray(array.shape, array.dtype, block, places[id(owner)] + offset))
         copies[-1][...] = array
     left = iter(copies)
     return [
@@ -113,10 +114,11 @@ class CompiledEngine:
     def __init__(self, problem: LinearHead, rule: Rule, recorded: np.ndarray):
         self.problem, self.rule, self.coordinates = problem, rule, problem.coordinates
         data = problem.data
-        self.records = empty_records(data, len(recorded))
-        self.law, self.log = law_of(data, rule), log_of(self.records, recorded)
+        self.records, self.log = records_of(data, recorded)
+        self.law = law_of(data, rule)
         N, n = (8 * (-(-size // 8)) for size in (data.N, data.n))
-        softmax = Softmax(*np.zeros((4, N)), *np.zeros((9, n)), *np.zeros((2, 3, n)))
+        shapes = (*[N] * 4, *[n] * 9, (3, n), (3, n))
+        softmax = Softmax(*[np.zeros(shape) for shape in shapes])
         blocks = max(1, min(data.n, data.W.rows.differences.numel() // BLOCK))
         W: SpanArrays | FactoredArrays | DenseArrays
         if self.coordinates == "dense":
@@ -128,7 +130,7 @@ class CompiledEngine:
         u = None
         if data.u is not None:
             make = decoder if self.coordinates == "dense" else span
-            u = make(data.u, np.zeros(len(data.u.rows.rows)))
+            u = make(data.u, np.zeros(data.u.N))
         parts = in_one_block(softmax, scores_of(data, u), W, u)
         self.softmax, self.scores, self.W, self.u = parts
 
@@ -168,25 +170,21 @@ class CompiledEngine:
         return {}
 
 
-def empty_records(problem: Problem, count: int) -> dict[str, np.ndarray]:
-    """Room for what `LinearHead.record` and a loop in torch record, under the same names."""
-    parts = {"W": problem.W} if problem.u is None else {"u": problem.u, "W": problem.W}
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(Logs._fields, ())
-    shapes |= dict.fromkeys(Records._fields[:3], () if problem.u is None else (2,))
-    for name, part in parts.items():
-        shapes |= {f"{name}_measure": (4,), f"{name}_products": (len(part.rows.sequence),)}
-    return {name: np.full((count, *shape), np.nan) for name, shape in shapes.items()}
-
-
-def log_of(records: dict[str, np.ndarray], recorded: np.ndarray) -> Log:
-    """The records as the loop has them."""
-    of_parts: list[Records | None] = [None, None]
-    for k, name in enumerate(["W", "u"][: 1 + ("u_measure" in records)]):
-        each = (np.atleast_2d(records[field].T)[k - 1] for field in Records._fields[:3])
-        of_parts[k] = Records(*each, records[f"{name}_measure"], records[f"{name}_products"])
-    logs = Logs(*(records[field] for field in Logs._fields))
-    nothing = (np.array(NOTHING_SO_FAR) for _ in range(2))
-    return Log(np.append(recorded, [-1]), logs, *of_parts, *nothing)
+def records_of(problem: Problem, recorded: np.ndarray) -> tuple[dict[str, np.ndarray], Log]:
+    """Room for what `LinearHead.record` and torch record, by name; and as `loop` has it."""
+    count, parts = len(recorded), [("W", problem.W)]
+    if problem.u is not None:
+        parts.insert(0, ("u", problem.u))
+    logs = Logs(*np.full((len(Logs._fields), count), np.nan))
+    steps = np.full((3, count, len(parts)), np.nan)
+    records, made = logs._asdict(), {"u": None}
+    records |= zip(Records._fields, steps if problem.u is not None else steps[..., 0], strict=False)
+    for k, (name, part) in enumerate(parts):
+        measure, products = np.full((count, 4), np.nan), np.full((count, part.N), np.nan)
+        made[name] = Records(*steps[..., k], measure, products)
+        records |= {f"{name}_measure": measure, f"{name}_products": products}
+    nothing = (np.array(NOTHING_SO_FAR), np.array(NOTHING_SO_FAR))
+    return records, Log(np.append(recorded, [-1]), logs, made["W"], made["u"], *nothing)
 
 
 def law_of(problem: Problem, rule: Rule) -> Law:
@@ -197,7 +195,7 @@ def law_of(problem: Problem, rule: Rule) -> Law:
         gap_power=rule.gap_power,
         norm_power=rule.norm_power,
         log_max_step=rule.log_max_step,
-        log_floor_gap=log_floor_gap(problem.log_floor, rule.loss_floor),
+        log_floor_gap=problem.log_floor_gap(rule),
         momentum=float(rule.momentum),
         averaging=rule.averaging,
         separate=not rule.common_step,
@@ -209,13 +207,13 @@ def law_of(problem: Problem, rule: Rule) -> Law:
 def scores_of(problem: Problem, u: SpanArrays | DecoderArrays | None) -> ScoreArrays:
     """Scores of a decoder that stays; or those of u, its products with its rows, which move."""
     rows, n = problem.W.rows, problem.n
-    counts = torch.bincount(rows.sequence, minlength=n)
-    start = np.concatenate([[0], counts.cumsum(0).numpy()])
+    start = np.searchsorted(rows.sequence.numpy(), np.arange(n + 1))
     log_size = problem.W.scaled.log_size.numpy()
     if u is not None:
         log_u_size, none = problem.u.scaled.log_size.numpy(), np.zeros(n, bool)
         return ScoreArrays(start, u.products[:n], u.products[n:], none, log_size, log_u_size)
     delta = problem.scores.delta[problem.place].numpy()
-    uniform = np.array([len(set(part)) == 1 for part in np.split(delta, start[1:-1])])
+    each = start[:-1]
+    uniform = np.maximum.reduceat(delta, each) == np.minimum.reduceat(delta, each)
     top = problem.scores.top.numpy()
     return ScoreArrays(start, top, delta, uniform, log_size, np.zeros(n))

@@ -26,7 +26,7 @@ from attnbias.dynamics import progress
 from attnbias.dynamics.batched import step as module
 from attnbias.dynamics.batched.runs import CHUNK, BatchedRuns, batched_bytes
 from attnbias.dynamics.batched.step import RECORDED
-from attnbias.dynamics.loop import record_steps
+from attnbias.dynamics.loop import finished, record_steps
 from attnbias.dynamics.problem import Problem
 from attnbias.dynamics.train import series_of
 from attnbias.errors import RangeError
@@ -62,7 +62,7 @@ def batch(problems, rules, steps, record=12, **options) -> BatchedRuns:
 def run_of(runs: BatchedRuns, s: int, r: int, rule) -> SimpleNamespace:
     """What a Trace would say of one of the runs."""
     records = runs.records_of(s, r)
-    done = progress.finished(runs.recorded, int(runs.steps[s, r]), records["log_grad_norm"])
+    done = finished(runs.recorded, int(runs.steps[s, r]), records["log_grad_norm"])
     records = {name: values[done] for name, values in records.items()}
     series = series_of(
         runs.problems[s][r], SimpleNamespace(u=torch.zeros(1)), records, rule.momentum
