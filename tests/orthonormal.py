@@ -2,7 +2,7 @@
 
 import torch
 
-from attnbias import Dataset
+from attnbias import Dataset, train
 
 _E = torch.eye(4, dtype=torch.float64)
 
@@ -18,6 +18,13 @@ def orthonormal_start(outside: float = 0.1) -> torch.Tensor:
     first = torch.outer(_E[0] - _E[1], _E[0])
     second = torch.outer(_E[3] - _E[2], _E[2])
     return -0.2 * first + 0.3 * second + outside * torch.outer(_E[1], _E[3])
+
+
+O_DATA, O_START = orthonormal_pair(), orthonormal_start()
+
+
+def run_O(rule, steps=10**6, **settings):
+    return train(O_DATA, rule, steps, W0=O_START, **settings)
 
 
 def decades(last: int) -> list[int]:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ...checks import Check
 from ..hypotheses import GRADIENT, assumption1_fails, needs_plain_steps, needs_start
 from ..rounding import EPS
 from ..run import TraceView
@@ -129,7 +130,7 @@ def softmax_checks(run: TraceView) -> Checks:
     yield SCORE.along(run, values, bound, rounding=64 * EPS * (1 - low) * bound)
 
 
-def gap_checks(run: TraceView) -> Checks:
+def gap_checks(run: TraceView) -> list[Check]:
     """Parts (ii) and (iii), and Eq. 18 itself."""
     c, velocity = run.constants(), run.gap_speed
     harm = 1.2 * c.mu * c.B**2 / run.Xi
@@ -152,13 +153,14 @@ def gap_checks(run: TraceView) -> Checks:
         np.where(where, values, np.inf).min(axis=1)
         for where, values in ((low, velocity), (before, change))
     )
-    yield RISING.where(run, rising, 0.0, never=ABOVE, rounding=room)
-    yield RISING_STEP.where(run, steps, 0.0, single, rounding=doubt, **words)
-    yield FALL.along(run, velocity.min(axis=1), -harm, rounding=room)
-    least, later = change.min(axis=1), np.arange(len(path)) > 0
-    yield FALL_STEP.along(run, least, -harm * path, later, empty="one record alone", rounding=doubt)
-    doubt = doubt + path * np.roll(room, 1)
-    yield CHANGE.along(run, error, doubt, single, empty=NOT_CONSECUTIVE)
+    least, later, alone = change.min(axis=1), np.arange(len(path)) > 0, "one record alone"
+    return [
+        RISING.where(run, rising, 0.0, never=ABOVE, rounding=room),
+        RISING_STEP.where(run, steps, 0.0, single, rounding=doubt, **words),
+        FALL.along(run, velocity.min(axis=1), -harm, rounding=room),
+        FALL_STEP.along(run, least, -harm * path, later, empty=alone, rounding=doubt),
+        CHANGE.along(run, error, doubt + path * np.roll(room, 1), single, empty=NOT_CONSECUTIVE),
+    ]
 
 
 def row_checks(run: TraceView) -> Checks:

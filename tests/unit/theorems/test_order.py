@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lemma_instances import tampered
-from orthonormal import orthonormal_pair, orthonormal_start
+from orthonormal import run_O
 
-from attnbias import GD, NGD, check_order, train
+from attnbias import GD, NGD, check_order
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 
 STEP = np.unique(np.geomspace(1, 10**6, 200).round()).astype(int)
@@ -72,9 +72,7 @@ def test_only_the_last_two_decades_count_and_one_bad_record_is_enough():
 
 
 def test_runs_and_their_tampered_twins():
-    data, W0 = orthonormal_pair(), orthonormal_start()
-    ngd = train(data, NGD(0.5), 10**4, W0=W0)
-    gd = train(data, GD(0.5), 10**6, W0=W0)
+    ngd, gd = run_O(NGD(0.5), 10**4), run_O(GD(0.5))
     assert check_order(ngd.step, ngd.W_alignment_error, squared_log_over_t).holds
     for sense in ("<=", ">="):
         assert check_order(gd.step, gd.W_alignment_error, over_squared_log, sense).holds

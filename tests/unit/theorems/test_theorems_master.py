@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from instances import FEW, feasible, random_data, random_start, seeds
 from lemma_instances import failing, tampered, verdicts
-from orthonormal import decades, orthonormal_pair, orthonormal_start
+from orthonormal import O_DATA, O_START, decades, orthonormal_start, run_O
 from scipy.special import lambertw
 from tolerances import (
     ASYMPTOTIC,
@@ -34,13 +34,8 @@ from attnbias.theorems.sharper.fast_rate import last_decade, least_lean, offset_
 from attnbias.theorems.sharper.lower_bounds import check_rate_lower_bound, norm_outside
 from attnbias.theorems.sharper.rate import biting_path, check_rate
 
-O_DATA, O_START = orthonormal_pair(), orthonormal_start()
 # The sheet prints three digits of most of these.
 PRINTED_THREE = 5e-3
-
-
-def run_O(rule, steps=10**6, **settings):
-    return train(O_DATA, rule, steps, W0=O_START, **settings)
 
 
 @pytest.fixture(scope="module")

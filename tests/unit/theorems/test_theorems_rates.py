@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW, dyadic_data, feasible, random_data, random_start, seeds
 from lemma_instances import failing, tampered, verdicts
-from orthonormal import decades, orthonormal_pair, orthonormal_start
+from orthonormal import O_DATA, O_START, decades, run_O
 from tolerances import CLOSED_FORM, FITTED_EXPONENT, PRINTED_FOUR, PRINTED_FOUR_RELATIVE
 
 from attnbias import GD, NGD, Dataset, Polyak, fit_rate, make_example1, make_separation_pair, train
@@ -36,12 +36,7 @@ from attnbias.theorems.w.theorem1 import check_theorem1, log_biting_time, theore
 from attnbias.theorems.w.theorem6 import check_theorem6
 from attnbias.theorems.w.theorem7 import check_polyak_sandwich, check_theorem7
 
-O_DATA, O_START = orthonormal_pair(), orthonormal_start()
 PAIR, PAIR_START = make_separation_pair(), [[-0.3, 0.2], [0.1, 0.4]]
-
-
-def run_O(rule, steps=10**6, **settings):
-    return train(O_DATA, rule, steps, W0=O_START, **settings)
 
 
 def run_pair(rule, steps=10**6, **settings):

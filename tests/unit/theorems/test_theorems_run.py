@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from instances import not_optimal, random_data
+from joint_instances import orthogonal
 from lemma_instances import tampered
 
 from attnbias import (
@@ -266,6 +267,20 @@ def run_checks():
         (check for check in found if wanted <= inspect.signature(check).parameters.keys()),
         key=lambda check: check.__name__,
     )
+
+
+def test_keys_name_the_checks_of_a_table_in_its_order():
+    """Whatever the run: here one that has no hypothesis, and one of Eq. 10."""
+    data, pair = orthogonal(), make_separation_pair()
+    joint = train(data, NGD(0.1, decay=(2 / 3, 1)), 3, train_u=True)
+    for given in ((pair, train(pair, NGD(0.1), 3, loss="logistic")), (data, joint)):
+        tables = {check.__name__: check(*given) for check in run_checks()}
+        keys = {name: [each.key for each in table] for name, table in tables.items()}
+        assert all(each and len(set(each)) == len(each) and all(each) for each in keys.values())
+        assert keys["check_theorem6"] == ["step", "height", "rate", "ceiling", "rate_low"]
+        assert keys["check_rate"] == ["start", "growth", "outward", "across", "rate"]
+        assert keys["check_theorem7"][:4] == ["step_low", "step_high", "path", "rate"]
+        assert keys["check_gd_lower_bound"] == ["closed_form", "gap_low", "gap_high", "rate_low"]
 
 
 @pytest.mark.parametrize("rule", [GD(1e-160), GD(1e-170), NGD(1e-160), NGD(1e-320)])
