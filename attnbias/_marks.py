@@ -31,12 +31,12 @@ def in_words(value) -> str:
     if isinstance(value, torch.Tensor | np.ndarray | np.generic):
         if np.prod(value.shape) == 1:
             return repr(value.item())
-        bits = value
+        array = value
         if isinstance(value, torch.Tensor):
             flat = value.detach().cpu().to_dense().resolve_conj().contiguous().reshape(-1)
-            bits = flat.view(torch.uint8).numpy()  # numpy has no bfloat16
-        bits = bits.tobytes()
-        return f"{value.dtype} {list(value.shape)} {hashlib.sha256(bits).hexdigest()}"
+            array = flat.view(torch.uint8).numpy()  # numpy has no bfloat16
+        bits = hashlib.sha256(np.asarray(array).tobytes()).hexdigest()
+        return f"{value.dtype} {list(value.shape)} {bits}"
     if isinstance(value, Mapping):
         return f"({', '.join(f'{key!r}: {in_words(each)}' for key, each in value.items())})"
     if isinstance(value, list | tuple):

@@ -20,7 +20,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import torch
@@ -159,10 +159,12 @@ def read_json(path, kind: str) -> dict:
 
 def write_npz(path, arrays: dict, header: dict) -> Path:
     """Write arrays and header to `path`."""
-    arrays = {key: np.asarray(array) for key, array in arrays.items()} | {_SEALED: np.zeros(0)}
-    text = json.dumps(seal(header, _parts(arrays)), sort_keys=True)
+    held: dict[str, Any] = {key: np.asarray(array) for key, array in arrays.items()}
+    held[_SEALED] = np.zeros(0)
+    text = json.dumps(seal(header, _parts(held)), sort_keys=True)
+    held[_HEADER] = np.frombuffer(text.encode(), dtype=np.uint8)
     with writing(path) as stream:
-        np.savez(stream, **arrays, **{_HEADER: np.frombuffer(text.encode(), dtype=np.uint8)})
+        np.savez(stream, **held)
     return as_path(path)
 
 

@@ -128,7 +128,7 @@ class Dataset:
             )
         y = _sequences.as_labels(y, X)
         lengths = _sequences.real_tokens(lengths, mask, X)
-        real = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
+        real = _sequences.real_mask(lengths, X.shape[1])
         X, beside = _sequences.zero_padded("X", X, real), _sequences.beside
         key = beside("key", key, X, "(n, T, d), as X")
         values = {
@@ -305,7 +305,7 @@ class Dataset:
     @property
     def mask(self) -> torch.Tensor:
         """(n, T) bool: True at real tokens, False at padding."""
-        return torch.arange(self.T, device=self.X.device) < self.lengths[:, None]
+        return _sequences.real_mask(self.lengths, self.T)
 
     @property
     def queries(self) -> torch.Tensor:

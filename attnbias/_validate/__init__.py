@@ -8,8 +8,8 @@ import numbers
 import os
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Collection, Iterator, Mapping
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -30,6 +30,8 @@ from .frames import holds_frames, listing, unframed
 TensorLike: TypeAlias = torch.Tensor | ArrayLike  # a tensor, an array or nested lists of numbers
 PathLike: TypeAlias = str | os.PathLike[str]
 DeviceLike: TypeAlias = str | torch.device
+
+Word = TypeVar("Word", bound=str | int)
 
 FLOATS = (torch.float32, torch.float64)
 AXES = "check the order of the axes: sequences, tokens, features"
@@ -322,7 +324,7 @@ def require_int(name: str, value, *, low: int, high: int = 2**31 - 1) -> int:
     if isinstance(value, bool | np.timedelta64) or not isinstance(value, numbers.Integral):
         got = f"{type(value).__name__} {short(value)}"
         raise DtypeError(name, expected="an integer", got=got, remedy="pass an int")
-    if value < low or value > high:
+    if not low <= int(value) <= high:
         raise RangeError(
             name,
             expected=f"an integer of at least {low} and at most {high}",
@@ -348,7 +350,7 @@ def memory_named(what: str, expected: str, remedy: str) -> Iterator[None]:
         raise MemoryLimitError(what, expected=expected, got=got, remedy=remedy) from error
 
 
-def require_mapping(name: str, value) -> dict:
+def require_mapping(name: str, value) -> Mapping:
     """A mapping; None is an empty one."""
     if value is not None and not isinstance(value, Mapping):
         raise DtypeError(
@@ -360,7 +362,7 @@ def require_mapping(name: str, value) -> dict:
     return {} if value is None else value
 
 
-def require_choice(name: str, value, choices) -> str:
+def require_choice(name: str, value: Word, choices: Collection[Word]) -> Word:
     """One of a few words."""
     if not isinstance(value, str | int) or value not in choices:
         raise RangeError(

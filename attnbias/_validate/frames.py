@@ -73,8 +73,8 @@ def columns_of(value) -> list | None:
 
 def require_same_columns(name: str, tables: Sequence) -> None:
     """Tables whose columns have the same names in the same order, since only places count."""
-    named = [(i, columns_of(table)) for i, table in enumerate(tables)]
-    named = [(i, columns) for i, columns in named if columns is not None]
+    every = ((i, columns_of(table)) for i, table in enumerate(tables))
+    named = [(i, columns) for i, columns in every if columns is not None]
     for i, columns in named[1:]:
         first, wanted = named[0]
         if columns == wanted:

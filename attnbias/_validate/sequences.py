@@ -25,8 +25,8 @@ from . import (
     dtype_name,
     require_device,
     require_finite,
+    require_mapping,
     require_shape,
-    require_type,
     short,
 )
 from .frames import columns_of, is_frame, require_same_columns
@@ -117,7 +117,7 @@ def real_tokens(lengths, mask, X: torch.Tensor) -> torch.Tensor:
             warnings.warn(words, PaddingWarning, stacklevel=3)
         return torch.full((len(X),), X.shape[1], device=X.device)
     lengths = as_lengths(lengths, X, low=2)
-    real = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
+    real = real_mask(lengths, X.shape[1])
     parts = "Dataset.from_sequences([x[-k:] for x, k in zip(X, lengths)], y, u)"
     _require_tokens("lengths", X, real, f"where padding is on the left take {parts}")
     return lengths
@@ -154,7 +154,7 @@ def _lengths_of(mask, X: torch.Tensor) -> torch.Tensor:
     sequences = "Dataset.from_sequences([x[m] for x, m in zip(X, mask == {})], y, u)"
     _require_tokens("mask", X, mask, f"where it is True at padding take {sequences.format(0)}")
     lengths = mask.sum(dim=1)
-    holes = (mask != (torch.arange(X.shape[1], device=X.device) < lengths[:, None])).any(dim=1)
+    holes = (mask != real_mask(lengths, X.shape[1])).any(dim=1)
     if bool(holes.any()):
         raise RangeError(
             "mask",
@@ -181,6 +181,11 @@ def _require_tokens(name: str, X: torch.Tensor, real: torch.Tensor, remedy: str)
             f"{int(turned.int().argmax())}",
             remedy=f"{remedy}; if it is right, set the rows outside to zero first",
         )
+
+
+def real_mask(lengths: torch.Tensor, T: int) -> torch.Tensor:
+    """(n, T) bool: True at real tokens, which come first, False at padding."""
+    return torch.arange(T, device=lengths.device) < lengths[:, None]
 
 
 def as_lengths(lengths, X: torch.Tensor, *, low: int) -> torch.Tensor:
@@ -254,38 +259,28 @@ def chosen(index, n: int) -> np.ndarray:
 
 def require_alike(parts: Sequence) -> None:
     """Data sets that can stand in one: of one d, dtype, device and decoder."""
+    given = {True: "none", False: "given"}
+    same_u = "use part.with_decoder(u) to give each the same"
     facts = {
         "d": (ShapeError, lambda part: part.d, "take the same features in each"),
         "dtype": (DtypeError, lambda part: dtype_name(part.X), "use part.to(dtype=...)"),
         "device": (DeviceError, lambda part: str(part.X.device), "use part.to(device)"),
         "opt": (
             RangeError,
-            lambda part: "none" if part.opt is None else "given",
+            lambda part: given[part.opt is None],
             "give all of them optimal tokens, or none",
         ),
-        "u": (
-            RangeError,
-            lambda part: "none" if part.u is None else "given",
-            "use part.with_decoder(u) to give each the same",
-        ),
+        "u": (RangeError, lambda part: given[part.u is None], same_u),
     }
     first = parts[0]
     for i, part in enumerate(parts):
         for name, (error, fact, remedy) in facts.items():
             if fact(part) != fact(first):
-                raise error(
-                    f"parts[{i}]",
-                    expected=f"{name} as in parts[0], {fact(first)}",
-                    got=str(fact(part)),
-                    remedy=remedy,
-                )
+                words = f"{name} as in parts[0], {fact(first)}"
+                raise error(f"parts[{i}]", expected=words, got=str(fact(part)), remedy=remedy)
         if part.u is not None and not torch.equal(part.u, first.u):
-            raise RangeError(
-                f"parts[{i}]",
-                expected="the decoder u of parts[0]",
-                got="another",
-                remedy="use part.with_decoder(u) to give each the same",
-            )
+            wanted = "the decoder u of parts[0]"
+            raise RangeError(f"parts[{i}]", expected=wanted, got="another", remedy=same_u)
 
 
 def without_padding(X: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -293,7 +288,7 @@ def without_padding(X: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tenso
 
     What stands there, NaN and infinity too, so reaches no sum and no gradient.
     """
-    padding = torch.arange(X.shape[1], device=X.device) >= lengths[:, None]
+    padding = ~real_mask(lengths, X.shape[1])
     return X.masked_fill(padding.reshape(*padding.shape, *[1] * (X.ndim - 2)), 0), padding
 
 
@@ -377,9 +372,7 @@ def as_opt(opt, u, lengths: torch.Tensor) -> torch.Tensor | None:
 
 def as_meta(meta) -> MappingProxyType:
     """A read-only copy of a mapping; None is an empty one."""
-    expected, remedy = "a mapping of names to values", "pass a dict, or leave it out"
-    meta = {} if meta is None else meta
-    return MappingProxyType(dict(require_type("meta", meta, Mapping, expected, remedy)))
+    return MappingProxyType(dict(require_mapping("meta", meta)))
 
 
 def part_meta(meta: Mapping) -> dict:

@@ -65,7 +65,7 @@ class DualSolution:
     status: str
     dual: np.ndarray
     active: np.ndarray
-    factor: np.ndarray
+    factor: np.ndarray | None
     shrink: np.ndarray
     method: str
 
@@ -148,7 +148,7 @@ def _block_pivoting(H: np.ndarray, b: np.ndarray):
         gradient = H @ a - b
         # one of the two is zero up to the rounding of Ha
         wrong = a + gradient < -8 * EPS * np.abs(a).sum()
-        bad = np.count_nonzero(wrong)
+        bad = int(np.count_nonzero(wrong))
         if bad == 0:
             a[free] -= lapack().dpotrs(L, gradient[free], lower=1)[0]  # refined
             return "optimal", a.clip(min=0), free, L, "block pivoting"

@@ -200,27 +200,26 @@ class Balls:
         return self.DD[j, k] * self.QQ[self.sequence[j], self.sequence[k]]
 
     def proof(self) -> _Proof:
-        """The best proof on the way to the dual solution, by primal-dual active sets."""
-        best = None
+        """The best proof on the way to the dual solution."""
+        proofs = self.proofs()
+        best = next(proofs)
+        while not bool(best.width < CLOSE) and (other := next(proofs, None)):
+            best = other if bool(other.width <= best.width) else best
+        return best
+
+    def proofs(self) -> Iterator[_Proof]:
+        """Those on the way, by primal-dual active sets."""
         for start in _starts(self.svm):
             dual = [self.flint.arb(a) for a in start]
             for _ in range(ROUNDS):
                 dual = [max(a, self.flint.arb(0)) for a in dual]
                 margins = self.margins(dual)
-                proof = _Proof(self.flint, dual, margins)
-                if best is None or bool(proof.width <= best.width):
-                    best = proof
-                support = [
-                    k
-                    for k, (a, m) in enumerate(zip(dual, margins, strict=True))
-                    if a + (1 - m) / self.gram(k, k) > 0
-                ]
-                if bool(best.width < CLOSE) or not support:
+                yield _Proof(self.flint, dual, margins)
+                sides = enumerate(zip(dual, margins, strict=True))
+                support = [k for k, (a, m) in sides if a + (1 - m) / self.gram(k, k) > 0]
+                if not support:
                     break
                 dual = self.corrected(dual, support)
-            if bool(best.width < CLOSE):
-                break
-        return best
 
     def corrected(self, dual: list, support: list) -> list:
         """Weights with margins of one on the supporting rows, 0 on the others."""

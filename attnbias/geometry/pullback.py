@@ -38,7 +38,7 @@ def pullback(svm, grad) -> torch.Tensor:
     alpha = svm.dual[places]
     chosen = {"sequence": rows.sequence[places], "token": rows.token[places]}
     if isinstance(rows, GapRows):
-        _require_tokens(rows)
+        tokens = _tokens_of(rows)
         support = replace(rows, differences=rows.differences[places], **chosen)
     else:
         support = replace(rows, rows=rows.rows[places], **chosen)
@@ -46,7 +46,7 @@ def pullback(svm, grad) -> torch.Tensor:
     beta = torch.cholesky_solve(support.gaps(G)[:, None], factor)[:, 0]
     parts = (alpha, G - support.combine(beta)), (-beta, W)  # of the gradient in each row
     if isinstance(rows, GapRows):
-        return _in_tokens(support, parts)
+        return _in_tokens(support, tokens, parts)
     found = torch.zeros_like(rows.rows)
     found[places] = sum(weight[:, None] * matrix.reshape(1, -1) for weight, matrix in parts)
     return found
@@ -60,12 +60,12 @@ def _beside(basis: torch.Tensor | None, G: torch.Tensor) -> torch.Tensor:
     return (flat - basis @ (basis.T @ flat)).reshape(G.shape)
 
 
-def _in_tokens(rows: GapRows, parts) -> torch.Tensor:
+def _in_tokens(rows: GapRows, tokens: torch.Tensor, parts) -> torch.Tensor:
     """(n, T, d) what gradients sum of weight_k matrix in the rows are in their tokens."""
     i, queries = rows.sequence, rows.queries[rows.sequence]
     other = sum(weight[:, None] * (queries @ matrix.T) for weight, matrix in parts)
     query = sum(weight[:, None] * (rows.differences @ matrix) for weight, matrix in parts)
-    found = torch.zeros_like(rows.keys, dtype=torch.float64)
+    found = torch.zeros_like(tokens, dtype=torch.float64)
     for token, share in ((rows.opt[i], other), (rows.token, -other), (torch.zeros_like(i), query)):
         found.index_put_((i, token), share, accumulate=True)
     return found
@@ -90,11 +90,13 @@ def _independent(svm) -> tuple[torch.Tensor, torch.Tensor]:
     )
 
 
-def _require_tokens(rows: GapRows) -> None:
-    if rows.keys is None or not torch.equal(rows.queries, rows.keys[:, 0].double()):
-        raise QueryError(
-            "svm",
-            expected="queries that are the first tokens, with the tokens beside the rows",
-            got="others" if rows.keys is not None else "no tokens",
-            remedy="take the gradient of a solution of data without queries or keys of their own",
-        )
+def _tokens_of(rows: GapRows) -> torch.Tensor:
+    """The (n, T, d) tokens that the rows are of, and their queries too."""
+    if rows.keys is not None and torch.equal(rows.queries, rows.keys[:, 0].double()):
+        return rows.keys
+    raise QueryError(
+        "svm",
+        expected="queries that are the first tokens, with the tokens beside the rows",
+        got="others" if rows.keys is not None else "no tokens",
+        remedy="take the gradient of a solution of data without queries or keys of their own",
+    )

@@ -466,12 +466,14 @@ def _read(kind, path: PathLike):
 def _parts(arrays: dict, header: dict) -> dict[str, Any]:
     """The fields of the solution that was saved; anything else is some error."""
     own = {key: value for key, value in header.items() if key not in ("kind", "format")}
-    words = {k: tuple(v) if isinstance(v, list) else v for k, v in own.pop("rows").items()}
-    kind = _KINDS[words.pop("class")]
+    inner: dict[str, Any] = own.pop("rows")
+    kind = _KINDS[inner.pop("class")]
+    if "shape" in inner:
+        inner["shape"] = tuple(inner["shape"])
     for name, array in arrays.items():
-        home, key = (words, name[5:]) if name.startswith("rows.") else (own, name)
+        home, key = (inner, name[5:]) if name.startswith("rows.") else (own, name)
         home[key] = torch.from_numpy(array)
-    own |= {"rows": kind(**words), "bounds": Bounds(*map(float, own["bounds"]))}
+    own |= {"rows": kind(**inner), "bounds": Bounds(*map(float, own["bounds"]))}
     require_number("norm", own["norm"], low=0)
     require_choice("norm_name", own["norm_name"], NORMS)
     basis, rows = own["basis"], own["rows"]

@@ -293,8 +293,8 @@ def _solve(rows, right: torch.Tensor | None, problem: str, gram: np.ndarray) -> 
         evened = _evened(rows, start, judged[0], level)
         total = total if basis is None and evened is start else None
         start, names = evened, {"solver": core.method, "problem": problem}
-        judged = judged if basis is None else None  # thin rows' own products round otherwise
-        found = proved(rows, level, start, point, basis, total=total, judged=judged, **names)
+        known = judged if basis is None else None  # thin rows' own products round otherwise
+        found = proved(rows, level, start, point, basis, total=total, judged=known, **names)
         if found.primal_residual > TIGHT:
             even = solve_dual(gram, (level * thin.norms()).numpy())
             found = _raised(found, thin, thin.combine(torch.from_numpy(even.dual)))

@@ -104,7 +104,8 @@ class _Search:
     def __init__(self, H: np.ndarray, b: np.ndarray, start: np.ndarray) -> None:
         self.H, self.b = H, b
         self.sizes = np.sqrt(H.diagonal())
-        self.active, self.L = [], []
+        self.active: list[int] = []
+        self.L: list[np.ndarray] = []
         used = [(b[k] == 0, -start[k] * self.sizes[k], int(k)) for k in np.flatnonzero(start > 0)]
         for *_, k in sorted(used):  # heavy rows first, and one with b > 0
             if self.extend(k) > _DEPENDS:
@@ -125,7 +126,7 @@ class _Search:
             if short[worst] <= _MET * norm:
                 return self.active, weights
             self.active.append(worst)
-            self.shares = np.append(self.shares, Decimal(0))
+            self.shares = np.append(self.shares, [Decimal(0)])
 
     def settle(self) -> np.ndarray:
         """On to the vertex of the active rows, without those whose weights get there negative."""

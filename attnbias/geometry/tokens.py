@@ -74,7 +74,8 @@ class Known:
         if self.data is data:
             return rows
         held = (rows.differences, rows.queries, rows.sequence, rows.token, rows.opt)
-        return GapRows(*(value.clone() for value in held), data.keys.detach())
+        differences, queries, sequence, token, opt = (value.clone() for value in held)
+        return GapRows(differences, queries, sequence, token, opt, data.keys.detach())
 
     def gram(self, opt: torch.Tensor | None = None) -> torch.Tensor:
         """(N', N') the Gram matrix of these rows."""
@@ -479,7 +480,8 @@ def selected_tokens(data: Dataset, W: TensorLike) -> torch.Tensor:
 def logits_of(gaps: torch.Tensor, opt: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """(..., n, T) logits less that of the token `opt`, from gaps (..., N'); -inf at padding."""
     logits = gaps.new_full((*gaps.shape[:-1], *mask.shape), -torch.inf)
-    logits[(..., *places(mask, opt))] = -gaps
+    sequence, token = places(mask, opt)
+    logits[..., sequence, token] = -gaps
     logits[..., torch.arange(len(opt), device=opt.device), opt] = 0.0
     return logits
 
