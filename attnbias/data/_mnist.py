@@ -36,7 +36,7 @@ class Digits(NamedTuple):
 
     images: np.ndarray
     labels: np.ndarray
-    index: np.ndarray
+    index: np.ndarray  # type: ignore[assignment]  # a tuple has a method of that name
 
 
 def read_digits(source="bundled", *, verify: bool = True) -> dict[str, Digits]:
@@ -51,7 +51,7 @@ def read_digits(source="bundled", *, verify: bool = True) -> dict[str, Digits]:
         return _read_bundled()
     splits = {}
     for split in STEMS:
-        found = hub_images(*HUB, split) if place == "huggingface" else read_folder(place, split)
+        found = hub_images(*HUB, split) if isinstance(place, str) else read_folder(place, split)
         splits[split] = _zeros_and_ones(f"{place}: {split} split", *found)
     if verify:
         for name, digits in splits.items():

@@ -28,7 +28,7 @@ def name_or_folder(source, wanted) -> tuple[str, bool]:
     `wanted` are files that a folder must hold, each with its alternatives.
     """
     folder = as_source(source, "minilm", sample="tiny")
-    if folder == "huggingface":
+    if isinstance(folder, str):
         return HUB_NAME, False
     for names in wanted:
         if not any((folder / name).is_file() for name in names):

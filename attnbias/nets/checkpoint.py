@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ def identity(model, optimizer, inputs: dict | None = None) -> dict:
     optimizer that is not torch's or ours the first steps.
     """
     first = {id(t): name for name, t in reversed(_tensors(model))}
-    found = identity_of_model(model) | {"optimizer": kind(optimizer)}
+    found: dict[str, Any] = {**identity_of_model(model), "optimizer": kind(optimizer)}
     found |= {f"optimizer.{key}": in_words(value) for key, value in _public(optimizer).items()}
     for k, group in enumerate(optimizer.param_groups):
         members = [first.get(id(p), "of no module") for p in group["params"]]

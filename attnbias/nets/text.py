@@ -103,7 +103,8 @@ class TextClassifier(nn.Module):
         ------
         DtypeError, ShapeError, RangeError
         """
-        config, shape = self.encoder.config, (None, None)
+        config: Any = self.encoder.config
+        shape: tuple = (None, None)
         longest = config.max_position_embeddings
         for name, value, size in (
             ("input_ids", input_ids, config.vocab_size),
@@ -111,8 +112,7 @@ class TextClassifier(nn.Module):
             ("token_type_ids", token_type_ids, config.type_vocab_size),
         ):
             if value is not None or name == "input_ids":
-                _require_pieces(name, value, shape, size)
-                shape = tuple(value.shape)
+                shape = _require_pieces(name, value, shape, size)
         if input_ids.shape[-1] > longest:
             raise ShapeError(
                 "input_ids",
@@ -132,12 +132,12 @@ class TextClassifier(nn.Module):
         return self.head(self.dropout(pooled))
 
 
-def _require_pieces(name: str, value, shape: tuple, size: int | None) -> None:
-    """Integers below `size`, if one is given."""
+def _require_pieces(name: str, value, shape: tuple, size: int | None) -> tuple:
+    """The shape of integers below `size`, if one is given."""
     require_type(name, value, torch.Tensor, "a tensor of integers", PIECES)
     require_shape(name, value, shape, "(b, T)", "one row of word pieces a text, padded")
     if size is None:
-        return
+        return tuple(value.shape)
     if value.dtype not in (torch.int64, torch.int32):
         raise DtypeError(name, expected="integers", got=str(value.dtype), remedy=PIECES)
     # on a GPU this would wait for it
@@ -148,6 +148,7 @@ def _require_pieces(name: str, value, shape: tuple, size: int | None) -> None:
             got=f"{int(value.min())} to {int(value.max())}",
             remedy="take the tokenizer of this encoder",
         )
+    return tuple(value.shape)
 
 
 def load_classifier(
@@ -321,7 +322,7 @@ def load_model(source: PathLike = "huggingface") -> tuple[Any, Any]:
         )
     if path.is_dir():
         require_tokenizer_files(path)
-    options = {"local_files_only": here, "trust_remote_code": False}
+    options: dict[str, Any] = {"local_files_only": here, "trust_remote_code": False}
     weights = {"use_safetensors": True}
     if file:
         if find_spec("gguf") is None:

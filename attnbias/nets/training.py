@@ -162,8 +162,7 @@ def fit(
         "precision": require_choice("precision", precision, PRECISIONS),
     }
     require_flag("progress", progress)
-    run = _Run(model, train, test, make_optimizer, settings, device, label)
-    run.probe = probe
+    run = _Run(model, train, test, make_optimizer, settings, device, label, probe)
     devices = [run.accelerator.device] if run.accelerator.device.type == "cuda" else []
     remedy = "take a smaller batch_size or precision='bf16', or another device"
     named = memory_named("training", f"memory for batches of {settings['batch_size']}", remedy)
@@ -184,7 +183,7 @@ def fit(
                 if checkpoint is not None and (recorded or run.unsaved > SAVE_SECONDS):
                     run.save(checkpoint)
         except (DivergedError, NonFiniteError) as error:
-            error.log = run.log()
+            vars(error)["log"] = run.log()
             raise
     return run.log()
 
@@ -193,7 +192,15 @@ class _Run:
     """The state of one run between two iterations."""
 
     def __init__(
-        self, model, train, test, make_optimizer, settings: dict, device: str, label: str
+        self,
+        model,
+        train,
+        test,
+        make_optimizer,
+        settings: dict,
+        device: str,
+        label: str,
+        probe: Any,
     ) -> None:
         accelerate = need("accelerate")
         require_choice("device", device, ("cpu", "cuda"))
@@ -219,7 +226,7 @@ class _Run:
                 remedy="choose one that the processes can share equally",
             )
         self.settings, self.train, self.test = settings, train, test
-        self.label, self.probe = label or "training", None
+        self.label, self.probe = label or "training", probe
         model = model.to(self.accelerator.device)
         self.bare = model
         optimizer = make_optimizer(model.parameters())
@@ -366,7 +373,7 @@ class _Run:
         if self._since:
             self.seconds += time.perf_counter() - self._clock
         if self.accelerator.is_main_process:
-            stored = {
+            stored: dict[str, Any] = {
                 "rows": self.rows,
                 "norms": self.norms,
                 "seconds": self.seconds,

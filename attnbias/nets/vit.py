@@ -33,6 +33,8 @@ SHIFTS = ((1, 1), (1, 0), (1, 2), (0, 1), (2, 1))
 class ShiftedPatches(nn.Module):
     """SPT: (b, C, H, W) to (b, patches, dim), from patches of the image and its four shifts."""
 
+    places: torch.Tensor
+
     def __init__(self, image_size: int, patch_size: int, channels: int, dim: int) -> None:
         super().__init__()
         self.patch_size, self.features = patch_size, 5 * channels * patch_size**2

@@ -129,7 +129,7 @@ class Steps(Optimizer):
                     remedy=f"it belongs to the whole step: give it to {type(self).__name__} itself",
                 )
 
-    @torch._disable_dynamo  # a compiled step would keep no monitors; torch's own constructor has it
+    @torch._disable_dynamo  # type: ignore[attr-defined]  # a compiled step would keep no monitors; torch's own constructor has it
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None, *, loss: Any = None) -> Any:
         """Take one step.
@@ -362,7 +362,7 @@ class SNGD(Steps):
         super().__init__(params, options, process_group)
 
     def _sizes(self, norm, loss):
-        inverse = NORMALISED.log_step_size(0.0, log(norm))
+        inverse = float(NORMALISED.log_step_size(0.0, log(norm)))
         return [
             min(exp(log(float(group["lr"])) + inverse), float(group["max_step"]))
             for group in self.param_groups
@@ -499,7 +499,8 @@ class SPS(Steps):
 
     def _sizes(self, norm, loss):
         first = self.param_groups[0]
-        quotient = POLYAK.log_step_size(log(loss - first["loss_floor"]), log(norm))
+        gap = log(loss - first["loss_floor"])
+        quotient = float(POLYAK.log_step_size(gap, log(norm)))
         if first["smoothing"] is not None:
             growth = math.log(first["smoothing"]) / first["steps_per_epoch"]
             quotient = min(quotient, first["_log_quotient"] + growth)

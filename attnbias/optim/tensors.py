@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from typing import Any
 
 import torch
 
@@ -80,7 +81,7 @@ def _coalesced(grad: torch.Tensor) -> torch.Tensor:
     return grad.coalesce() if grad.is_sparse else grad
 
 
-def advance(group: dict, size: float, weights: list, grads: list, buffers=()) -> None:
+def advance(group: dict, size: float, weights: list, grads: Any, buffers=()) -> None:
     """Make v <- momentum v - size g and W <- (1 - lr decay) W + v; a buffer holds -v."""
     if size > LARGEST:
         grads, size = torch._foreach_mul(grads, LIFT), size / LIFT

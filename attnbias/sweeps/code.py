@@ -126,7 +126,7 @@ def bound(what: str, name: str, function, positional: tuple, named: dict) -> dic
 
 
 def _by_name(arguments: inspect.BoundArguments) -> dict[str, object]:
-    found = {}
+    found: dict[str, object] = {}
     for name, value in arguments.arguments.items():
         sort = arguments.signature.parameters[name].kind
         if sort is inspect.Parameter.VAR_KEYWORD:
@@ -140,7 +140,7 @@ def call_of(what: str, text: str) -> tuple[str, tuple, dict]:
     """Name and arguments of a call written out, read without being run."""
     name, opened, rest = text.strip().partition("(")
     try:
-        call = ast.parse(f"_({rest}" if opened else "_()", mode="eval").body
+        call: Any = ast.parse(f"_({rest}" if opened else "_()", mode="eval").body
         if not isinstance(getattr(call, "func", None), ast.Name):
             raise ValueError("no call")
         positional = tuple(map(ast.literal_eval, call.args))

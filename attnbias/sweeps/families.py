@@ -27,8 +27,10 @@ def try_families(grid: Grid, workers: int) -> None:
         Of any kind.
     """
     for point in grid.families:
-        given = (dict(point.arguments).get(name) for name in ("n", "T", "d"))
-        _require_room(grid, workers, [size if isinstance(size, int) else 1 for size in given])
+        given = dict(point.arguments)
+        if not given.get("span"):  # whose d is no size of the tokens
+            known = (given.get(name) for name in ("n", "T", "d"))
+            _require_room(grid, workers, [size if isinstance(size, int) else 1 for size in known])
         try:
             data = point.make()
         except AttnBiasError:

@@ -39,11 +39,13 @@ def failed_marks(error: BaseException) -> dict:
 def marks(training: Training, data: Dataset) -> dict:
     """Of the data tokens and decoder to rounding, labels and shapes exactly; of code its values."""
     floats = {"tokens": data.X, "decoder": data.u, "queries": data.query, "keys": data.key}
-    found = {name: projections(held) for name, held in floats.items() if held is not None}
+    found: dict[str, object] = {
+        name: projections(held) for name, held in floats.items() if held is not None
+    }
     found["labels"] = digest([data.y.tolist(), data.lengths.tolist(), list(data.X.shape)])
     if data.opt is not None:
         found["optimal tokens"] = digest(data.opt.tolist())
-    code = {}
+    code: dict[str, object] = {}
     for number, setting in enumerate(training.settings):
         if setting.own:
             own = loss_mark(setting.loss) | _steps(data, setting)

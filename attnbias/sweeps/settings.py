@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from .axes import cells, key_of, told_apart
 from .code import CODE, bound, call_of, called, resolved
 
 RULE = "rule_"  # stands before the arguments of a rule of one's own
-RULES = {"GD": GD, "NGD": NGD, "Polyak": Polyak}
+RULES: dict[str, Callable[..., Rule]] = {"GD": GD, "NGD": NGD, "Polyak": Polyak}
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +78,10 @@ class Setting:
     def columns(self) -> dict:
         """As the table shows it, but for the names of rule and loss."""
         rule = self.rule
-        eta = isinstance(rule, Rule) and rule.gap_power == 0
+        step = rule.log_scale if isinstance(rule, Rule) and rule.gap_power == 0 else np.nan
         return {
             "rule_name": rule.name.partition("(")[0],
-            "eta": _exp(rule.log_scale) if eta else np.nan,
+            "eta": _exp(step),
             "momentum": rule.momentum,
             "max_step": _exp(getattr(rule, "log_max_step", np.inf)),
             **self._start,

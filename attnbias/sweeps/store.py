@@ -105,7 +105,7 @@ class Store:
         """
         if (self.folder / TABLE).exists():
             return _read(self.folder / TABLE, self.key)[1]
-        found = {}
+        found: dict[int, dict] = {}
         for path in parts_of(self.folder):
             frame, marks, _ = _read(path, self.key)
             if list(frame) != list(self.dtypes):
@@ -238,7 +238,9 @@ def load(folder: PathLike) -> pandas.DataFrame:
 
 def join(paths: list[Path], key: str) -> tuple[pandas.DataFrame, dict[int, dict], list[dict]]:
     """The rows of several files, their marks, and what made them, each way once."""
-    frames, marks, made = [], {}, {}
+    frames = []
+    marks: dict[int, dict] = {}
+    made: dict[str, dict] = {}
     for path in paths:
         frame, own, records = _read(path, key)
         for record in records:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import psutil
 import torch
@@ -57,7 +58,7 @@ def run_point(training: Training, point: Point) -> Results:
                 loss=setting.loss,
                 train_u=setting.train_u,
                 W0=start_of(data, svm, setting, point.seed),
-                record=training.record,
+                record=training.record.tolist(),
                 svm=svm,
             )
             outcomes.append(recorded(trace, selected_optimal(trace)))
@@ -68,7 +69,8 @@ def run_point(training: Training, point: Point) -> Results:
 
 def selected_optimal(trace: Trace) -> int:
     """How many sequences end on their optimal token."""
-    return len(trace.opt) - len(missed(trace.last_logits, trace.opt))
+    logits, opt = trace.last_logits, trace.opt
+    return 0 if logits is None or opt is None else len(opt) - len(missed(logits, opt))
 
 
 def token_facts(svm: SVMSolution) -> dict:
@@ -189,8 +191,10 @@ def _together(training: Training, group: list, device) -> dict[int, Results]:
 
 def _selected_optimal(runs: BatchedRuns) -> torch.Tensor:
     """(S, R) how many sequences end on their optimal token: where all gaps are above zero."""
-    gaps = runs.state.g.unflatten(-1, runs.fixed.delta.shape[-2:])
-    return ((gaps > 0) | ~runs.fixed.valid).all(dim=-1).sum(dim=-1).cpu()
+    fixed: Any = runs.fixed
+    state: Any = runs.state
+    gaps = state.g.unflatten(-1, fixed.delta.shape[-2:])
+    return ((gaps > 0) | ~fixed.valid).all(dim=-1).sum(dim=-1).cpu()
 
 
 def _fitting(training: Training, data: Dataset, device) -> int:

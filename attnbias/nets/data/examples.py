@@ -64,10 +64,11 @@ class ImageExamples:
         self.pixels = torch.tensor(images.images).movedim(-1, 1).contiguous()
         self.labels = torch.tensor(np.asarray(images.labels), dtype=torch.long)
         self.classes = images.classes
-        own = _moments(self.pixels) if mean is None or std is None else (None, None)
+        own = (mean, std) if mean is not None and std is not None else _moments(self.pixels)
+        mean, std = own[0] if mean is None else mean, own[1] if std is None else std
         shape = self.pixels.shape[1:2]
-        self.mean = own[0] if mean is None else as_floats("mean", mean, shape, "(C,)").double()
-        self.std = own[1] if std is None else as_floats("std", std, shape, "(C,)").double()
+        self.mean = as_floats("mean", mean, shape, "(C,)").double()
+        self.std = as_floats("std", std, shape, "(C,)").double()
         if bool((self.std <= 0).any()):
             raise RangeError(
                 "std",
@@ -143,7 +144,8 @@ class TextExamples:
         self.pad = tokenizer.pad_token_id
         self.labels = torch.tensor(np.asarray(texts.labels), dtype=torch.long)
         self.classes = texts.classes
-        ids, types, lengths = [], [], []
+        ids, types = [], []
+        lengths: list[int] = []
         starts = range(0, len(self.labels), self.CHUNK)
         for start in tqdm(starts, "word pieces", disable=not progress, leave=False):
             some = slice(start, start + self.CHUNK)

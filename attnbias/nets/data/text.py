@@ -170,10 +170,15 @@ def _load(folder: str, classes: tuple[str, ...], split, source) -> TextSet:
     if place == "bundled":
         what, read = f"{folder}.json.gz", _sample
     with translated(what or place, expected):
-        *texts, labels = zip(*read(what or place, split), strict=True)
-        first, second = [*texts, None][:2]
-        labels = np.array(labels, np.int64)
-        return TextSet(first, second, labels, classes, f"{name} {split}", str(source))
+        first, *second, labels = zip(*read(what or place, split), strict=True)
+        return TextSet(
+            first,
+            second[0] if second else None,
+            np.array(labels, np.int64),
+            classes,
+            f"{name} {split}",
+            str(source),
+        )
 
 
 def _sample(filename: str, split: str) -> Iterable:

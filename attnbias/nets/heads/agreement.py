@@ -57,9 +57,8 @@ def agrees(call: Call, mask: torch.Tensor, sequence: int) -> bool:
     weights, out, weights_near, near = softmax_of(q, k, v, seen, call.scale, dtype)
     out, near = (each.transpose(0, 1).flatten(1) for each in (out, near))  # (S, H m)
     if call.last is not None:
-        weight, bias = (
-            None if each is None else each.detach().cpu().double() for each in call.last
-        )
+        weight, bias = call.last[0].detach().cpu().double(), call.last[1]
+        bias = None if bias is None else bias.detach().cpu().double()
         sizes = out.abs() @ weight.abs().T
         out = F.linear(out, weight, bias)
         near = near @ weight.abs().T + 16 * max(units(dtype)) * (sizes + out.abs())

@@ -35,16 +35,16 @@ def body_of(model: nn.Module, inputs: Inputs, run: Run) -> nn.Module:
     named = set(inputs) if isinstance(inputs, Mapping) else set()
     if body is model or not named <= takes_of(body):
         return model
-    one = rows_of(inputs, slice(0, 1))
+    first = slice(0, 1)
+    one = rows_of(inputs, first) if isinstance(inputs, Mapping) else inputs[first]
     try:
         below = run(body, one)
     except AttnBiasError:
         return model
-    whole = run(model, one)
-    whole, below = whole.calls, below.calls
-    equal = list(whole) == list(below) and all(
-        torch.equal(whole[layer].q, below[layer].q) and torch.equal(whole[layer].k, below[layer].k)
-        for layer in whole
+    own, calls = run(model, one).calls, below.calls
+    equal = list(own) == list(calls) and all(
+        torch.equal(own[layer].q, calls[layer].q) and torch.equal(own[layer].k, calls[layer].k)
+        for layer in own
     )
     return body if equal else model
 
@@ -71,7 +71,9 @@ def require_read(model: nn.Module, part: Inputs, tape: Tape) -> None:
 
 def with_positions(model: nn.Module, inputs: Inputs, run: Run) -> Inputs:
     """The inputs, with positions that pass padding over where sequences would else see it."""
-    mask = inputs.get("attention_mask") if isinstance(inputs, Mapping) else None
+    if not isinstance(inputs, Mapping):
+        return inputs
+    mask = inputs.get("attention_mask")
     if not isinstance(mask, torch.Tensor) or mask.ndim != 2 or "position_ids" in inputs:
         return inputs
     held = mask.bool()
@@ -90,7 +92,7 @@ def with_positions(model: nn.Module, inputs: Inputs, run: Run) -> Inputs:
     target = run(model, alone)
     for more in ({}, positions) if "position_ids" in takes_of(model) else ({},):
         try:
-            found = run(model, one | rows_of(more, slice(row, row + 1)) if more else one)
+            found = run(model, one | {name: each[row : row + 1] for name, each in more.items()})
         except AttnBiasError:
             continue
         if _as_alone(found.calls, target.calls, real.cpu()):

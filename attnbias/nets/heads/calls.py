@@ -305,7 +305,7 @@ def _written(own):
         note(module, call)
         return found
 
-    attend.written = True
+    vars(attend)["written"] = True
     return attend
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -221,10 +221,12 @@ class Head:
         import pandas
 
         svm = solve_w_svm(self.dataset())
-        places, kept = self.positions, svm.support
+        places: Any = self.positions
+        rows: Any = svm.rows
+        kept = svm.support
         kept = kept[svm.dual[kept].argsort(descending=True, stable=True)]
-        sequence, other = (each[kept].tolist() for each in (svm.rows.sequence, svm.rows.token))
-        selected = svm.rows.opt[sequence].tolist()
+        sequence, other = (each[kept].tolist() for each in (rows.sequence, rows.token))
+        selected = rows.opt[sequence].tolist()
         name = (lambda i, t: self.tokens[i][t]) if self.tokens else (lambda i, t: int(places[i, t]))
         weight = svm.dual[kept].numpy()
         columns = {

@@ -127,9 +127,8 @@ class HeadTrace:
             shape = (len(arrays["step"]), len(arrays["layer"]))
             if {each.shape for each in (*series.values(), arrays["selected"][..., 0])} != {shape}:
                 raise ValueError("arrays of unequal lengths")
-            return cls(
-                *(arrays[name] for name in names), series, arrays["selected"], dict(header["meta"])
-            )
+            own = {name: arrays[name] for name in (*names, "selected")}
+            return cls(**own, series=series, meta=dict(header["meta"]))
 
 
 def alike(W: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,8 +15,6 @@ from ..._validate import as_tensor, short
 from ...errors import DtypeError, RangeError
 
 Inputs = Mapping | torch.Tensor
-
-
 KNOWN = ("input_ids", "attention_mask", "token_type_ids")
 
 
@@ -104,7 +103,7 @@ def require_any_tokenizer(tokenizer) -> None:
 
 def longest(model) -> int | None:
     """How many positions the model has, if its config says so."""
-    config = getattr(model, "config", None)
+    config: Any = getattr(model, "config", None)
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
     found = getattr(config, "max_position_embeddings", None)
     return found if isinstance(found, int) and found > 0 else None
@@ -233,10 +232,8 @@ def in_parts(model, inputs: Inputs, size: int) -> Iterator[Inputs]:
         yield inputs if whole else rows_of(inputs, slice(start, start + size))
 
 
-def rows_of(inputs: Inputs, rows) -> Inputs:
+def rows_of(inputs: Mapping, rows: slice) -> dict[str, Any]:
     """Some of the sequences."""
-    if isinstance(inputs, torch.Tensor):
-        return inputs[rows]
     count = len(next(each for each in inputs.values() if isinstance(each, torch.Tensor)))
     return {
         k: v[rows] if isinstance(v, torch.Tensor) and v.ndim and len(v) == count else v

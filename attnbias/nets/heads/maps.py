@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,7 +20,7 @@ from .calls import KEY, QUERY, VALUE, Call, Part
 ALL = frozenset({QUERY, KEY, VALUE})
 
 
-def maps_of(call: Call) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def maps_of(call: Call, x: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Maps to all heads' keys (H', m, r) and queries (H, m, r) that the layer may have.
 
     r is the width of x, or one more where a map has a bias.
@@ -27,7 +28,8 @@ def maps_of(call: Call) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     heads, kv, width = call.q.shape[1], *call.k.shape[1::2]
     if heads % kv:
         return
-    found = {part.roles: affine_of(part) for part in reversed(call.parts) if _of_x(part, call)}
+    of_x = (part for part in reversed(call.parts) if part.given.shape == x.shape)
+    found = {part.roles: affine_of(part) for part in of_x}
     for shares in _shared_out(found.get(ALL), (heads // kv, 1, 1), width, kv):
         yield shares[1].unflatten(0, (kv, width)), shares[0].unflatten(0, (heads, width))
     query, keys = found.get(frozenset({QUERY})), [found.get(frozenset({KEY}))]
@@ -38,10 +40,6 @@ def maps_of(call: Call) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
             pair = (nn.functional.pad(each, (0, longest - each.shape[1])) for each in (key, query))
             key, query = pair
             yield key.unflatten(0, (-1, width)), query.unflatten(0, (-1, width))
-
-
-def _of_x(part: Part, call: Call) -> bool:
-    return part.given.shape == call.x.shape
 
 
 def _shared_out(rows, counts: tuple[int, ...], width: int, groups: int) -> Iterator:
@@ -55,7 +53,7 @@ def _shared_out(rows, counts: tuple[int, ...], width: int, groups: int) -> Itera
 
 def affine_of(part: Part) -> torch.Tensor:
     """The map (rows, d) of a part, or (rows, d + 1) of (x, 1) if it has a bias, in float64."""
-    maps = part.maps
+    maps: Any = part.maps
     if not isinstance(maps, nn.Module):
         weight, bias = maps
     elif _plain(maps):

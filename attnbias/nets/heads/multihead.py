@@ -46,10 +46,11 @@ def _multihead(module, inputs, named, found) -> None:
     out = out if batched else out[None]
     if batched and not module.batch_first:
         *parts, out = (part.transpose(0, 1) for part in (*parts, out))
-    made = [Part(*each) for each in zip(EACH, _in_parts(module), parts, strict=True)]
+    maps = _in_parts(module)
+    made = [Part(*each) for each in zip(EACH, maps, parts, strict=True)]
     q, k, v = (
-        F.linear(part.given, *part.maps).unflatten(2, (module.num_heads, -1)).transpose(1, 2)
-        for part in made
+        F.linear(part, *each).unflatten(2, (module.num_heads, -1)).transpose(1, 2)
+        for part, each in zip(parts, maps, strict=True)
     )
     if weights is not None:
         weights = weights[:1] if weights.ndim == 4 else None  # else it is their mean

@@ -150,7 +150,8 @@ class HeadProbe:
         series["cosine_end"] = alike(W, kept["W_mm"])
         series["kept"] = (kept["selected"] == kept["selected"][-1]).mean(axis=2)
         meta = {"provenance": provenance()}
-        return HeadTrace(kept["step"], *kept["name"].T, series, kept["selected"], meta)
+        layer, head, query = kept["name"].T
+        return HeadTrace(kept["step"], layer, head, query, series, kept["selected"], meta)
 
     def _known_by(self) -> np.ndarray:
         """A checksum of the inputs and of what is asked of them, as bytes."""
@@ -182,7 +183,8 @@ def _measured(head: Head) -> tuple[list[float], np.ndarray, np.ndarray]:
     weights = head.logits.softmax(dim=1)
     top = weights.max(dim=1)
     entropy = float(torch.special.entr(weights).sum(dim=1).mean())
-    selected = head.positions[torch.arange(len(head.X)), top.indices].numpy()
+    positions: Any = head.positions
+    selected = positions[torch.arange(len(head.X)), top.indices].numpy()
     margin = cosine = inside = np.nan
     W_mm = np.full(head.W.shape, np.nan)
     try:

@@ -219,7 +219,7 @@ class Heads(Sequence[Head]):
 
     def __init__(self, wanted: Wanted, tokens: Any, turns: Any) -> None:
         require_type("wanted", wanted, Wanted, "what was recorded", "use record_heads")
-        self.layers, self.heads = tuple(wanted.layers), tuple(wanted.heads)
+        self.layers, self.heads = tuple(wanted.layers or ()), tuple(wanted.heads or ())
         self.queries, self._tokens = tuple(wanted.queries), tokens
         self._records = {
             layer: joined(parts, len(self.queries), wanted.modules[layer], turns)
@@ -235,9 +235,9 @@ class Heads(Sequence[Head]):
         return len(self.layers) * len(self.heads) * len(self.queries)
 
     @overload
-    def __getitem__(self, index: slice) -> list[Head]: ...
-    @overload
     def __getitem__(self, index: int | tuple[int, ...]) -> Head: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Head]: ...
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
@@ -304,12 +304,12 @@ class Heads(Sequence[Head]):
             places,
         )
         sees_itself = bool(allowed[torch.arange(n), record.position[:, at]].all())
-        if record.states is None:
+        if record.stream is None:
             return head
-        K, Q = record.maps
-        queries = None if sees_itself else record.states[torch.arange(n), record.position[:, at]]
-        W, X = K[group].T @ Q[number] * record.factor, gathered(record.states, order, lengths)
-        space = TURNED if record.turned else STREAM
+        states, K, Q, turned = record.stream
+        queries = None if sees_itself else states[torch.arange(n), record.position[:, at]]
+        W, X = K[group].T @ Q[number] * record.factor, gathered(states, order, lengths)
+        space = TURNED if turned else STREAM
         return dataclasses.replace(head, W=W, X=X, queries=queries, space=space)
 
 

@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 
@@ -28,21 +29,27 @@ FLOAT32 = 3.5e-4  # the root of its eps: models turn keys and queries in float32
 MOST = 4096  # tokens whose Gram matrix is decomposed: a minute, and 130 MB
 
 
+class Stream(NamedTuple):
+    """The states (n, T, r) of which keys are the maps (H', m, r), and queries the (H, m, r)."""
+
+    states: torch.Tensor
+    K: torch.Tensor
+    Q: torch.Tensor
+    turned: bool = False
+
+
 @dataclass(eq=False)
 class Record:
     """A layer's calls at the queries that stand at `position` (n, S); `real` (n, T) is no padding.
 
-    Keys are the linear maps (H', m, r) and queries the (H, m, r) of `states` (n, T, r), times
-    `factor` in the logits, unless these are None.
+    `stream` has what keys and queries are maps of, times `factor` in the logits, if it was found.
     """
 
     call: Call
     position: torch.Tensor
     real: torch.Tensor
-    states: torch.Tensor | None = None
-    maps: tuple[torch.Tensor, torch.Tensor] | None = None
-    factor: float = 1.0
-    turned: bool = False
+    factor: float
+    stream: Stream | None = None
 
 
 def at_queries(module, call: Call, mask: torch.Tensor, position: torch.Tensor) -> Call:
@@ -54,9 +61,10 @@ def at_queries(module, call: Call, mask: torch.Tensor, position: torch.Tensor) -
     if out is not None:
         out = out.flatten(2) if out.ndim > 3 else out
         out = out.gather(1, place[:, :, None].expand(-1, -1, out.shape[2]))
-    parts = (q, call.k, call.v, out, mask.gather(2, rows), call.x)
-    q, k, v, out, mask, x = (None if part is None else part.detach().cpu() for part in parts)
-    cut = dataclasses.replace(call, q=q, k=k, v=v, out=out, masks=(mask,), x=x, weights=None)
+    mask = mask.gather(2, rows).cpu()
+    parts: dict[str, Any] = {"q": q, "k": call.k, "v": call.v, "out": out, "x": call.x}
+    parts = {name: part if part is None else part.detach().cpu() for name, part in parts.items()}
+    cut = dataclasses.replace(call, **parts, masks=(mask,), weights=None)
     if not all(agrees(cut, mask, sequence) for sequence in range(len(q))):
         differs(module, call)
     return cut
@@ -69,7 +77,7 @@ def joined(parts, queries: int, module, turns: Sequence[torch.Tensor]) -> Record
     """
     calls, places = zip(*parts, strict=True)
     position = torch.cat([each[:, :queries] for each, _ in places])
-    whole = {
+    whole: dict[str, Any] = {
         name: torch.cat([getattr(call, name) for call in calls])
         for name in ("k", "v", "x")
         if getattr(calls[0], name) is not None
@@ -77,36 +85,29 @@ def joined(parts, queries: int, module, turns: Sequence[torch.Tensor]) -> Record
     q = torch.cat([call.q[:, :, :queries] for call in calls])
     mask = torch.cat([call.masks[0][:, :, :queries] for call in calls])
     call = dataclasses.replace(calls[-1], q=q, masks=(mask,), out=None, **whole)
-    record = Record(call, position, torch.cat([real for _, real in places]))
     factor = getattr(module, "scaling", call.scale)  # some scale the queries beforehand
-    record.factor = factor if isinstance(factor, float) else call.scale
+    factor = factor if isinstance(factor, float) else call.scale
+    record = Record(call, position, torch.cat([real for _, real in places]), factor)
     with contextlib.suppress(Exception):  # whatever the weights are, the keys are there
-        return _in_stream(record, turns) or record
+        record.stream = _stream_of(record, turns)
     return record
 
 
-def _in_stream(record: Record, turns) -> Record | None:
-    """The record with the states that its keys and queries are maps of, if these are found."""
+def _stream_of(record: Record, turns) -> Stream | None:
+    """The states that the keys and queries are maps of, if these are found."""
     if record.call.x is None:
         return None
     x = record.call.x.double()
     one = torch.ones_like(x[..., :1])
-    for K, Q in maps_of(record.call):
+    for K, Q in maps_of(record.call, x):
         states = torch.cat([x, one], dim=2) if K.shape[2] > x.shape[2] else x
-        tried = dataclasses.replace(record, states=states, maps=(K, Q))
-        images = _mapped(tried)
-        if _alike(tried, *images):
-            return tried
-        turned = _turned(tried, images, turns)
+        images = [torch.einsum("ntd,hmd->nhtm", states, each) for each in (K, Q)]
+        if _alike(record, *images):
+            return Stream(states, K, Q)
+        turned = _turned(record, states, images, turns)
         if turned is not None:
             return turned
     return None
-
-
-def _mapped(record: Record) -> tuple[torch.Tensor, torch.Tensor]:
-    """All tokens' (n, H', T, m) and (n, H, T, m) images under the maps."""
-    K, Q = (torch.einsum("ntd,hmd->nhtm", record.states, each) for each in record.maps)
-    return K, Q
 
 
 def _alike(record: Record, keys, queries) -> bool:
@@ -137,12 +138,11 @@ def _alike(record: Record, keys, queries) -> bool:
     return True
 
 
-def _turned(record: Record, images, turns) -> Record | None:
-    """The record with features of rotary positions for states, if they give keys and queries.
+def _turned(record: Record, states: torch.Tensor, images, turns) -> Stream | None:
+    """Features of rotary positions for states, if they give keys and queries.
 
     `images` are those of the states themselves, not turned.
     """
-    n, T, _ = record.states.shape
     real = record.call.masks[0].any(dim=2).any(dim=1).scatter(1, record.position, value=True)
     if int(real.sum()) > MOST:
         return None
@@ -153,7 +153,7 @@ def _turned(record: Record, images, turns) -> Record | None:
         for halves in (True, False):
             keys, queries = (_turn(each, w, halves) for each in images)
             if _alike(record, keys, queries):
-                return _in_coordinates(record, keys, queries, w, real)
+                return _in_coordinates(states, keys, queries, w, real)
     return None
 
 
@@ -168,9 +168,9 @@ def _turn(vectors: torch.Tensor, w: torch.Tensor, halves: bool) -> torch.Tensor:
     return turned
 
 
-def _in_coordinates(record: Record, keys, queries, w, real) -> Record:
+def _in_coordinates(states: torch.Tensor, keys, queries, w, real) -> Stream:
     """States (n, T, r) of the features' inner products, and the maps from them."""
-    x, t = record.states[real], real.nonzero()[:, 1]
+    x, t = states[real], real.nonzero()[:, 1]
     angle = t[:, None] * w
     still = int(2 * len(w) < keys.shape[3])  # parts of a key that are not turned see x itself
     cosines = angle.cos() @ angle.cos().T + angle.sin() @ angle.sin().T + still
@@ -180,11 +180,11 @@ def _in_coordinates(record: Record, keys, queries, w, real) -> Record:
     states = torch.zeros(*real.shape, len(sizes), dtype=torch.float64)
     states[real] = vectors * sizes
     inverse = (vectors / sizes).T
-    maps = tuple(
+    K, Q = (
         (inverse @ each.transpose(1, 2)[real].flatten(1)).T.unflatten(0, each.shape[1::2])
         for each in (keys, queries)
     )
-    return dataclasses.replace(record, states=states, maps=maps, turned=True)
+    return Stream(states, K, Q, turned=True)
 
 
 def packed(allowed: torch.Tensor, place: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

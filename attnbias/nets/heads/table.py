@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .head import Head
 
@@ -29,6 +29,7 @@ def describe(head: Head) -> dict:
         margin, as a share of the largest possible.
     """
     places = head.selected.tolist()
+    positions: Any = head.positions
     names = head.tokens or [[str(t) for t in range(head.X.shape[1])]] * len(places)
     chosen = [words[t] for words, t in zip(names, places, strict=True)]
     favourite, count = Counter(chosen).most_common(1)[0]
@@ -42,7 +43,7 @@ def describe(head: Head) -> dict:
         **{name: getattr(against, name) for name in ("cosine", "cosine_span", "dimension")},
         "margin": against.margin / against.svm.margin,
         "query": head.query,
-        "first": float((head.positions[range(len(places)), places] == 0).double().mean()),
+        "first": float((positions[range(len(places)), places] == 0).double().mean()),
     }
 
 

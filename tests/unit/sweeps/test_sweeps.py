@@ -454,6 +454,9 @@ def test_a_size_beyond_memory_is_said_with_the_number(tmp_path):
         with pytest.raises(errors.MemoryLimitError, match=r"GB"):
             attnbias.sweep(changed(data={"model": "example1", **sizes}), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+    data = {"model": "dm", "n": 3, "d": 10**9, "span": True}
+    spanned = changed(data=data, rule="NGD(0.1)", train={"train_u": True})
+    assert attnbias.sweep(spanned)["d"].eq(10**9).all()  # whose tokens have few coordinates
     grid = changed(data={"model": "example1", "seed": "0:1000"}, steps=10**6, record=10**6)
     with pytest.raises(errors.MemoryLimitError, match="table"):
         attnbias.sweep(grid)
