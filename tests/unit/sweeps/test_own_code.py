@@ -14,16 +14,15 @@ from pathlib import Path
 
 import joblib
 import numpy as np
-import pandas
 import pytest
 import torch
 from joblib.externals.loky.process_executor import TerminatedWorkerError
+from swept import same, stopped_after
 
 import attnbias
 from attnbias import GD, NGD, Dataset, Loss, errors, make_example1, solve_w_svm, sweeps, train
 from attnbias.cli import main
 from attnbias.rules import Descent
-from attnbias.sweeps.task import run_point
 
 SEEDS = range(3)
 
@@ -56,17 +55,6 @@ def versions(**changes):
     return first, make
 
 
-def stop_after(monkeypatch, count: int) -> None:
-    calls = itertools.count()
-
-    def interrupted(*given):
-        if next(calls) == count:
-            raise KeyboardInterrupt
-        return run_point(*given)
-
-    monkeypatch.setattr("attnbias.sweeps.run.run_point", interrupted)
-
-
 EDITS = {
     "tokens": {"X": lambda X: X * (1 + 1e-9)},
     "tokens ": {"X": lambda X: X.index_put((torch.tensor(0), torch.tensor(1)), X[0, 1] * 1.01)},
@@ -82,10 +70,8 @@ def test_an_edited_function_is_refused_with_its_point(what, finished, tmp_path, 
     first, edited = versions(**EDITS[what])
     grid = grid_of(first, seed=[2, 0, 1])
     if not finished:
-        stop_after(monkeypatch, 2)
-        with pytest.raises(KeyboardInterrupt):
+        with stopped_after(2, monkeypatch):
             attnbias.sweep(grid, out=tmp_path)
-        monkeypatch.undo()
     else:
         attnbias.sweep(grid, out=tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -95,10 +81,6 @@ def test_an_edited_function_is_refused_with_its_point(what, finished, tmp_path, 
         attnbias.sweep(grid_of(edited, seed=[2, 0, 1]), out=tmp_path)
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     same(attnbias.sweep(grid, out=tmp_path), attnbias.sweep(grid))
-
-
-def same(a, b) -> None:
-    pandas.testing.assert_frame_equal(a, b, check_exact=True, check_flags=False)
 
 
 def test_rounding_of_another_machine_passes(tmp_path):
@@ -505,12 +487,9 @@ def test_one_number_of_several_kinds_is_one_run(value):
 def test_parts_and_tables_have_their_place(tmp_path, monkeypatch):
     """In the grid that they were made for, under the number that they have."""
     one, two = grid_of(tokens), grid_of(tokens, "NGD(0.5)")
-    stop_after(monkeypatch, 2)
     for name, grid in (("a", one), ("b", two)):
-        stop_after(monkeypatch, 2)
-        with pytest.raises(KeyboardInterrupt):
+        with stopped_after(2, monkeypatch):
             attnbias.sweep(grid, out=tmp_path / name)
-    monkeypatch.undo()
     parts = tmp_path / "a" / "parts"
     for source, target in (
         ("b/parts/000000", "000000"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import random
@@ -19,6 +18,7 @@ import sweep_models
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from swept import same, stopped_after
 from tolerances import FORMS
 
 import attnbias
@@ -37,11 +37,6 @@ GRID = {
     "steps": 60,
     "record": [0, 1, 7, 60],
 }
-
-
-def same(a: pandas.DataFrame, b: pandas.DataFrame) -> None:
-    """Equal to the last bit, attrs apart."""
-    pandas.testing.assert_frame_equal(a, b, check_exact=True, check_flags=False)
 
 
 def changed(**blocks) -> dict:
@@ -144,20 +139,12 @@ def test_a_folder_gives_what_memory_gives(tmp_path):
 
 
 def test_parts_are_kept_and_not_done_again(tmp_path, monkeypatch):
-    def interrupted(*_):
-        if next(count) == 3:
-            raise KeyboardInterrupt
-        return run_point(*_)
-
-    count = itertools.count()
-    monkeypatch.setattr("attnbias.sweeps.run.run_point", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with stopped_after(3, monkeypatch):
         attnbias.sweep(GRID, out=tmp_path)
     parts = now(tmp_path)
     assert len(parts) == 3
     so_far = sweeps.load(tmp_path)
     assert not so_far.attrs["complete"] and so_far["point"].nunique() == 3
-    count = itertools.count(4)
     finish = Store.finish
     monkeypatch.setattr(Store, "finish", lambda self: seen.update(now(tmp_path)) or finish(self))
     seen = {}
