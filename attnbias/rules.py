@@ -16,7 +16,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -53,7 +53,7 @@ class Gradient:
     norms : callable
         (P,) norms of a tensor like the iterate.
     gap : callable
-        log(L - L*) - common, computed when asked for.
+        log(L - L*) - common, computed when asked for; NaN where it is not known.
     common : float or tensor
         A part of log_scale which the loss shares: steps in which it drops out keep their digits.
     beside : (P,) tensor, optional
@@ -70,13 +70,13 @@ class Gradient:
 
     descent: Vector
     norms: Callable[[torch.Tensor], torch.Tensor]
-    gap: Callable[[], torch.Tensor] | None = None
+    gap: Callable[[], torch.Tensor] = lambda: torch.tensor(math.nan)
     common: torch.Tensor | float = 0.0
     beside: torch.Tensor | None = None
     log_floor: float = -math.inf
     least: torch.Tensor | None = None
     rest: torch.Tensor | None = None
-    state: object = None
+    state: Any = None
 
     @property
     def log_norm(self) -> torch.Tensor:
@@ -87,13 +87,15 @@ class Gradient:
         """log(L - L*)."""
         return self.common + self.gap()
 
-    def log_excess(self, loss_floor: float | None, less=None) -> torch.Tensor:
+    def log_excess(
+        self, loss_floor: float | None, less: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """log(L - floor), or that less `common` and less a part of `beside`; None is L* itself."""
-        less = -self.common if less is None else less
-        gap, below = self.gap() - less, log_floor_gap(self.log_floor, loss_floor)
+        away = -self.common if less is None else less
+        gap, below = self.gap() - away, log_floor_gap(self.log_floor, loss_floor)
         if below == -math.inf:
             return gap
-        return torch.logaddexp(gap, torch.as_tensor(below - self.common - less).to(gap))
+        return torch.logaddexp(gap, torch.as_tensor(below - self.common - away).to(gap))
 
     def vector(self, parts: torch.Tensor) -> Vector:
         """A direction of a rule's own, with its norms."""
@@ -156,7 +158,7 @@ class Descent:
         """Tensors that the rule keeps from one iteration to the next, by name; none here."""
         return {}
 
-    def length(self, gradient: Gradient, step: int):
+    def length(self, gradient: Gradient, step: int) -> Number:
         """log of the step size: a number, or a tensor with one a part."""
         raise NotImplementedError(f"{type(self).__name__} needs a method `length`")
 
@@ -164,7 +166,7 @@ class Descent:
         """What the step size multiplies; the negative gradient unless a rule says otherwise."""
         return gradient.descent
 
-    def log_factor(self, gradient: Gradient, step: int, along: Vector):
+    def log_factor(self, gradient: Gradient, step: int, along: Vector) -> torch.Tensor:
         """log of what the direction's parts are multiplied by: step size times their scale.
 
         A rule whose length has the gradient's norm in it may form this without either, as a
@@ -189,11 +191,13 @@ class Descent:
             )
         return log_size
 
-    def carry(self, move: torch.Tensor, gradient: Gradient, step: int, memory: Memory):
+    def carry(
+        self, move: torch.Tensor, gradient: Gradient, step: int, memory: Memory
+    ) -> torch.Tensor:
         """The move of the iterate, given step size times direction; that itself here."""
         return move
 
-    def parameters(self) -> dict:
+    def parameters(self) -> dict[str, Any]:
         """What json holds of the rule: no powers, which tells it from a `Rule`."""
         plain = str | int | float | bool | None
         held = {name: value for name, value in vars(self).items() if isinstance(value, plain)}
@@ -244,16 +248,14 @@ class Rule(Descent):
 
     def power_law(self, log_gap: Number, log_norm: Number) -> Number:
         """log eta_t before the cap, from log(L - L*) and log |grad L|."""
-        log_gap, log_norm = _as_log("log_gap", log_gap), _as_log("log_norm", log_norm)
         # a power of zero must not meet an infinite logarithm: 0 * inf is NaN
-        value = self.log_scale
-        value += self.gap_power * log_gap if self.gap_power else 0.0
-        value += self.norm_power * log_norm if self.norm_power else 0.0
-        return value
+        value: Number = self.log_scale
+        value = value + self.gap_power * log_gap if self.gap_power else value
+        return value + self.norm_power * log_norm if self.norm_power else value
 
     def log_step_size(self, log_gap: Number, log_norm: Number) -> Number:
         """log eta_t from log(L - L*) and log |grad L|, as floats or as tensors."""
-        value = self.power_law(log_gap, log_norm)
+        value = self.power_law(_as_log("log_gap", log_gap), _as_log("log_norm", log_norm))
         if isinstance(value, torch.Tensor):
             return value.clamp(max=self.log_max_step)
         return min(value, self.log_max_step)
@@ -288,7 +290,7 @@ class Rule(Descent):
         size = self._later(size + rest, own, step)
         return torch.minimum(size, self.log_max_step + gradient.descent.log_scale)
 
-    def _later(self, size, own: torch.Tensor, step: int) -> torch.Tensor:
+    def _later(self, size: Number, own: torch.Tensor, step: int) -> torch.Tensor:
         """The logs of sizes, one a part, with the decay; -inf beside a norm of zero of its own."""
         size = torch.as_tensor(size, dtype=own.dtype).to(own.device).expand(own.shape)
         if any(self.decay):
@@ -307,7 +309,7 @@ class Rule(Descent):
             memory["speed"] = move = self.momentum * memory["speed"] + move
         return move
 
-    def parameters(self) -> dict:
+    def parameters(self) -> dict[str, Any]:
         """The fields as json holds them."""
         return dataclasses.asdict(self) | {"decay": list(self.decay)}
 

@@ -130,8 +130,8 @@ def unless_unmeasured() -> Iterator[None]:
         yield
     except (InfeasibleError, SolverError) as error:
         words = {"expected": error.expected, "got": error.got}
-        remedy = f"{error.remedy}; or train with svm=False, which measures no alignment"
-        error.__init__(error.what, **words, remedy=remedy)  # keeps the certificate
+        words["remedy"] = f"{error.remedy}; or train with svm=False, which measures no alignment"
+        type(error).__init__(error, error.what, **words)  # keeps the certificate
         raise
 
 

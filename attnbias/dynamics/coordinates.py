@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -116,8 +117,9 @@ class LinearHead:
 
     def __init__(self, data: Problem, coordinates: str = "dense"):
         self.data, self.coordinates, self.loss = data, coordinates, data.loss
-        parts = [data.W] if data.u is None else [data.u, data.W]
-        self.forms = [(Dense if coordinates == "dense" else Span)(part) for part in parts]
+        parts: list[Parameter[Any]] = [data.W] if data.u is None else [data.u, data.W]
+        form: type[Dense | Span] = Dense if coordinates == "dense" else Span
+        self.forms = [form(part) for part in parts]
         self.axis, self.sizes = self.forms[0].axis, [form.size for form in self.forms]
 
     @property
@@ -129,11 +131,6 @@ class LinearHead:
     def start(self) -> torch.Tensor:
         """The parts' starts beside each other."""
         return torch.cat([form.start for form in self.forms], dim=self.axis)
-
-    @functools.cached_property
-    def shape(self) -> tuple[int, int]:
-        """(n, m), of scores in padded form."""
-        return self.data.n, int(self.data.place[1].max()) + 1
 
     def parts(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """That of u, if it is trained, and that of W."""
@@ -147,7 +144,7 @@ class LinearHead:
         gaps = torch.full_like(scores.delta, torch.inf)
         gaps[data.place] = in_W.gaps(W)
         state = softmax_state(gaps, scores, self.loss)
-        P = 0.0 if known is None else state.log_slope.amax()
+        P: Any = 0.0 if known is None else state.log_slope.amax()
         weights, Q, H = state.gradient(P, data.W.scaled.log_size)
         vectors = [in_W.vector(weights[data.place] / data.n)]
         if data.u is None:
@@ -162,12 +159,12 @@ class LinearHead:
             gap = lambda: log_mean_of(self.loss.log_value(state.margin) - P)  # noqa: E731
         parts = torch.cat(vectors, dim=self.axis)
         along = Vector(parts, common + beside, self.norms(parts))
-        held = {"gap": gap, "common": common, "beside": beside, "log_floor": data.log_floor}
-        return Gradient(along, self.norms, **held, least=state.log_opt.amin(), state=state)
+        least = state.log_opt.amin()
+        return Gradient(along, self.norms, gap, common, beside, data.log_floor, least, state=state)
 
     def _scores(self, known: torch.Tensor) -> Scores:
         """From u's products with its rows: scores of the optimal tokens, then score gaps."""
-        delta = known.new_zeros(self.shape)
+        delta = torch.zeros_like(self.data.scores.delta)
         delta[self.data.place] = known[self.data.n :]
         return Scores(known[: self.data.n], delta)
 

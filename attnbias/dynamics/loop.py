@@ -200,7 +200,7 @@ class Iteration:
         self.memory = rule.memory(self.x)
         gradient = problem.gradient(self.x)
         self.progress = [list(NOTHING_SO_FAR) for _ in gradient.descent.size]  # one a part
-        self.least = gradient.least
+        self.least: Any = gradient.least
         values = self._values(gradient, torch.zeros_like(gradient.descent.size))
         self.records = {
             name: np.full((len(recorded), *value.shape), np.nan) for name, value in values.items()
@@ -215,7 +215,7 @@ class Iteration:
             sizes = gradient.descent.size.cpu().numpy()
             if not np.isfinite(sizes).all():
                 return DIVERGED, step
-            if self.least is not None:
+            if gradient.least is not None:
                 self.least = torch.minimum(self.least, gradient.least)
             status = ZERO_GRADIENT if problem.stops and not sizes.any() else RUNNING
             if row < len(recorded) and recorded[row] == step:
@@ -249,13 +249,13 @@ class Iteration:
     def _values(self, gradient: Gradient, log_size: torch.Tensor) -> dict[str, np.ndarray]:
         """The problem's own names, and what a rule and its steps are known by."""
         path, _, longest = self._lengths().values()
-        steps = {"log_grad_norm": gradient.log_norm, "log_step_size": log_size}
+        steps: dict[str, Any] = {"log_grad_norm": gradient.log_norm, "log_step_size": log_size}
         steps |= {"path_length": path, "longest_step": longest}
         if len(self.progress) == 1 and self.x.ndim == 2:  # one matrix, not a stack of one
             steps = {name: value[0] for name, value in steps.items()}
-        values = steps | self.problem.record(self.x, gradient)
+        values = {**steps, **self.problem.record(self.x, gradient)}
         if self.least is not None:
-            values[self.problem.least] = self.least
+            values[getattr(self.problem, "least", "least")] = self.least
         return {name: np.array(_on_host(value)) for name, value in values.items()}
 
     def state_arrays(self) -> dict[str, np.ndarray]:
@@ -371,12 +371,13 @@ class Course:
     def _run(self, run: Run, keeper: Checkpoint | None, tell) -> tuple[int, int]:
         size, kept = 16, None if keeper is None else keeper.kept  # unchanged since it was read
         step = kept or 0
-        untold = [] if tell is None else self.records[self.records >= step + (kept is not None)]
+        left = self.records >= step + (kept is not None)
+        untold = [] if tell is None else self.records[left].tolist()
         bar = tqdm(total=self.steps, initial=step, unit="step") if self.progress else None
         with subnormals_as_zero(), bar or contextlib.nullcontext():
             while True:
                 began = time.perf_counter()
-                until = min(step + size, self.steps, *map(int, untold[:1]))
+                until = min(step + size, self.steps, *untold[:1])
                 status, reached = run.run(step, until)
                 if bar is not None:
                     bar.update(reached - step)
@@ -384,7 +385,7 @@ class Course:
                 ended = status != RUNNING or step == self.steps
                 if keeper is not None:
                     keeper.save(step, force=ended)
-                if len(untold) and step == untold[0]:
+                if step in untold[:1]:
                     untold = untold[1:]
                     self._told(tell, step, keeper)
                 if ended:

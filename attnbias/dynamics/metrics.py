@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from .._threads import spared
 from ..errors import DtypeError, RangeError, ShapeError
 from ..geometry.solution import SVMSolution
 from ..geometry.tokens import GapRows, gaps_of, logits_of
+
+if TYPE_CHECKING:
+    from .trace import Trace
 
 LAST = "the last W has attnbias.dynamics.trace.alignment_error(trace.W[None], svm.W)"
 ROUNDING = 4e-15  # share of the largest eigenvalue below which, for each row, one is rounding
@@ -22,7 +28,7 @@ def missed(logits: torch.Tensor, opt: torch.Tensor) -> torch.Tensor:
     return (~own).nonzero().flatten()
 
 
-def away_from(trace, svm: SVMSolution) -> np.ndarray:
+def away_from(trace: Trace, svm: SVMSolution) -> np.ndarray:
     """(R,) 1 - cosine of W with the SVM of any selection of the same tokens, from logit gaps.
 
     Notes
@@ -31,13 +37,13 @@ def away_from(trace, svm: SVMSolution) -> np.ndarray:
     W_0. The gaps g decide P_t: |P_t|^2 = g' K^+ g with the Gram matrix K. Taken of the gaps less
     their share along the SVM, this is the squared part across it, with no difference of norms.
     """
-    gaps, norms = _gaps_beside(trace, svm), torch.from_numpy(trace.W_norm)
+    (gaps, rows), norms = _gaps_beside(trace, svm), torch.from_numpy(trace.W_norm)
     nonzero, first = norms.where(norms > 0, torch.ones_like(norms)), norms.argmin()
     unit = gaps / nonzero[:, None]
     along = unit @ svm.dual.cpu() / svm.norm
     parts = torch.cat([unit - along[:, None] * svm.margins.cpu() / svm.norm, unit])
-    with spared(svm.rows.differences.numel()):
-        sizes, basis = torch.linalg.eigh(svm.rows.gram().cpu())
+    with spared(rows.differences.numel()):
+        sizes, basis = torch.linalg.eigh(rows.gram().cpu())
         basis = basis[:, sizes > ROUNDING * len(sizes) * sizes[-1]]  # rows may be dependent
         across, inside = ((parts @ basis).square() / sizes[-basis.shape[1] :]).sum(dim=1).chunk(2)
     outside = rest = (norms > 0).double() - inside
@@ -55,8 +61,8 @@ def away_from(trace, svm: SVMSolution) -> np.ndarray:
     return one_minus_cosine(along.numpy(), (across + outside).sqrt().numpy())
 
 
-def _gaps_beside(trace, svm: SVMSolution) -> torch.Tensor:
-    """(R, N') recorded gaps, of the rows of another selection."""
+def _gaps_beside(trace: Trace, svm: SVMSolution) -> tuple[torch.Tensor, GapRows]:
+    """(R, N') recorded gaps, of the rows of another selection, and these."""
     if trace.last_logits is None or trace.gaps is None:
         raise ShapeError(
             "trace",
@@ -81,10 +87,11 @@ def _gaps_beside(trace, svm: SVMSolution) -> torch.Tensor:
             remedy="solve it for these data: solve_w_svm(data, trace.selected)",
         )
     first = trace.opt if trace.opt is not None else torch.zeros_like(chosen)
-    return gaps_of(logits_of(torch.from_numpy(trace.gaps), first, mask), chosen, mask)
+    logits = logits_of(torch.from_numpy(trace.gaps), first, mask)
+    return gaps_of(logits, chosen, mask), svm.rows
 
 
-def alignment_error(W, direction) -> np.ndarray:
+def alignment_error(W: ArrayLike, direction: ArrayLike) -> np.ndarray:
     """(R,) 1 - cosine of (R, d, d) matrices with a (d, d) direction, by the part across it.
 
     1 where W = 0.
@@ -97,7 +104,7 @@ def alignment_error(W, direction) -> np.ndarray:
     return one_minus_cosine(along, np.linalg.norm(W - along[:, None, None] * unit, axis=(1, 2)))
 
 
-def one_minus_cosine(along, across) -> np.ndarray:
+def one_minus_cosine(along: np.ndarray, across: np.ndarray) -> np.ndarray:
     """From the parts of a matrix along a direction and across it; 1 at zero."""
     size = np.fmax(np.hypot(along, across), 1e-300)  # along is 0 where this matters
     # across^2 / (size (size + along)) is 1 - along / size without cancellation

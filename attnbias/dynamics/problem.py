@@ -7,6 +7,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import torch
@@ -25,13 +26,16 @@ LEAST_SQUARE, LIFT = 1e-200, 2.0**600
 STRIDE = 64  # between exponents of units
 
 
-def moved_by(start: torch.Tensor, rows, beta: torch.Tensor) -> torch.Tensor:
+def moved_by(start: torch.Tensor, rows: GapRows | VectorRows, beta: torch.Tensor) -> torch.Tensor:
     """An iterate from its coordinates: the start, and the scaled rows' sum with weights beta."""
     return start + rows.combine(beta)
 
 
+R = TypeVar("R", GapRows, VectorRows)
+
+
 @dataclass(frozen=True, eq=False)
-class Scaled:
+class Scaled(Generic[R]):
     """Row k is size_k times row k of `rows`.
 
     Attributes
@@ -41,12 +45,12 @@ class Scaled:
     log_size : (n,) log of the size, which the rows of a sequence share
     """
 
-    rows: GapRows | VectorRows
+    rows: R
     size: torch.Tensor
     log_size: torch.Tensor
 
 
-def scaled(rows: GapRows | VectorRows, n: int) -> Scaled:
+def scaled(rows: R, n: int) -> Scaled[R]:
     """The rows of n sequences, those of each in one unit.
 
     Raises
@@ -83,7 +87,7 @@ def _exponents(largest: torch.Tensor) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Parameter:
+class Parameter(Generic[R]):
     """A trained array whose products with fixed rows are all that the loss sees of it.
 
     Attributes
@@ -98,7 +102,7 @@ class Parameter:
         The rows' Gram matrix, where the data set keeps it.
     """
 
-    rows: GapRows | VectorRows
+    rows: R
     start: torch.Tensor
     svm: SVMSolution | None = None
     kept_gram: Callable[[], torch.Tensor] | None = None
@@ -120,7 +124,7 @@ class Parameter:
         return rows.gram() if self.kept_gram is None or rows is not self.rows else self.kept_gram()
 
     @functools.cached_property
-    def scaled(self) -> Scaled:
+    def scaled(self) -> Scaled[R]:
         """The rows as the loops have them: those of each sequence in a unit of their own."""
         return scaled(self.rows, int(self.rows.sequence[-1]) + 1)
 
@@ -198,16 +202,16 @@ class Problem:
     W : Parameter
         On the N' = sum of (length - 1) gap rows z_k.
     loss : Loss
+    scores : Scores
+        Of a decoder that stays, in padded form (n, m), m = T - 1; else zeros.
     u : Parameter or None
         On the decoder's rows, where it is trained.
-    scores : Scores or None
-        Of a decoder that stays, in padded form (n, m), m = T - 1.
     """
 
-    W: Parameter
+    W: Parameter[GapRows]
     loss: Loss
-    u: Parameter | None = None
-    scores: Scores | None = None
+    scores: Scores
+    u: Parameter[VectorRows] | None = None
 
     @classmethod
     def of(
@@ -215,15 +219,17 @@ class Problem:
     ) -> Problem:
         """From W0, and from u0 where the decoder is trained."""
         seen = known(data)
-        rows = seen.rows()
+        rows, zeros = (
+            seen.rows(),
+            torch.zeros(data.n, data.T, dtype=torch.float64, device=W0.device),
+        )
         W = Parameter(rows=rows, start=W0, kept_gram=seen.gram)
         if u0 is not None:
-            return cls(W=W, loss=loss, u=Parameter(rows=decoder_rows(data, rows), start=u0))
-        scores = seen.scores
-        top = scores.gather(1, rows.opt[:, None]).squeeze(1)
-        delta = torch.zeros(data.n, data.T - 1, dtype=torch.float64, device=data.X.device)
-        problem = cls(W=W, loss=loss, scores=Scores(top, delta))
-        delta[problem.place] = (top[:, None] - scores)[rows.sequence, rows.token]
+            u = Parameter(rows=decoder_rows(data, rows), start=u0)
+            return cls(W=W, loss=loss, scores=Scores(zeros[:, 0], zeros[:, 1:]), u=u)
+        top = seen.scores.gather(1, rows.opt[:, None])
+        problem = cls(W=W, loss=loss, scores=Scores(top.squeeze(1), zeros[:, 1:].clone()))
+        problem.scores.delta[problem.place] = (top - seen.scores)[rows.sequence, rows.token]
         return problem
 
     def aligned_with(self, W: SVMSolution, u: SVMSolution | None = None) -> Problem:
@@ -273,7 +279,7 @@ class Problem:
     @functools.cached_property
     def log_floor(self) -> float:
         """log L*, the loss when every softmax sits on its optimal token; -inf in joint training."""
-        if self.scores is None:
+        if self.u is not None:
             return -math.inf
         values = self.loss.log_value(self.scores.top)
         return float(torch.logsumexp(values, 0) - torch.tensor(float(self.n)).double().log())

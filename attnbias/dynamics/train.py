@@ -152,12 +152,12 @@ def train(
     tell = None if callback is None else functools.partial(_tell, callback, head, run)
     status, step = course.run(run, tell)
     records = course.finished(step, run.records)
-    series, x = series_of(problem, data, records, rule.momentum), run.x
+    series, x = series_of(problem, data.u, records, rule.momentum), run.x
     gaps = head.gaps(x).cpu()
     return Trace(
         step=records["step"],
         W=head.matrix(x),
-        u=head.decoder(x) if joint else data.u.double().clone(),
+        u=head.decoder(x) if data.u is None or joint else data.u.double().clone(),
         status=STATUS[status],
         meta=_meta_of(data, joint) | course.meta(run, data.X.device, status),
         # without optimal tokens nothing that needs them
@@ -194,9 +194,9 @@ def _last_logits(gaps: torch.Tensor, opt: torch.Tensor, data: Dataset) -> torch.
 
 
 def series_of(
-    problem: Problem, data: Dataset, records: dict[str, np.ndarray], momentum: float
+    problem: Problem, u: torch.Tensor | None, records: dict[str, np.ndarray], momentum: float
 ) -> dict[str, np.ndarray]:
-    """Series of a Trace, from what a loop recorded of a `LinearHead`."""
+    """Series of a Trace, from what a loop recorded of a `LinearHead`; u is a decoder that stays."""
     count = len(records["log_loss"])
     per_part = ("log_step_size", "path_length", "longest_step")  # one number, or those of u and W
     of_W = {name: np.atleast_2d(records[name].T)[-1] for name in per_part}
@@ -217,7 +217,8 @@ def series_of(
     if "W_products" in records:
         series["gaps"] = records["W_products"]
     if problem.u is None:
-        fixed = {"u_norm": float(data.u.double().norm()), "u_alignment_error": np.nan}
+        norm = np.nan if u is None else float(u.double().norm())
+        fixed = {"u_norm": norm, "u_alignment_error": np.nan}
         fixed |= {"u_path_length": 0.0, "log_u_step_size": np.nan}
         return series | {name: np.full(count, value) for name, value in fixed.items()}
     u_norm, u_error = _norm_and_error(records["u_measure"], problem.u.svm is not None)
@@ -226,7 +227,7 @@ def series_of(
         "u_alignment_error": u_error,
         "u_path_length": records["path_length"][:, 0],
         "log_u_step_size": records["log_step_size"][:, 0],
-        "scores": _scores(problem, data, records["u_products"]),
+        "scores": _scores(problem, records["u_products"]),
     }
 
 
@@ -236,11 +237,11 @@ def _least(records: dict[str, np.ndarray]) -> np.ndarray:
     return torch.from_numpy(records["log_least_opt_score"]).exp().numpy()
 
 
-def _scores(problem: Problem, data: Dataset, products: np.ndarray) -> np.ndarray:
+def _scores(problem: Problem, products: np.ndarray) -> np.ndarray:
     """(R, n, T) from the products of u with its rows; -inf at padding."""
     n, rows = problem.n, problem.W.rows
     sequence, token, opt = (x.cpu().numpy() for x in (rows.sequence, rows.token, rows.opt))
-    scores = np.full((len(products), n, data.T), -np.inf)
+    scores = np.full((len(products), n, 1 + problem.scores.delta.shape[1]), -np.inf)
     scores[:, np.arange(n), opt] = products[:, :n]
     scores[:, sequence, token] = products[:, :n][:, sequence] - products[:, n:]
     return scores

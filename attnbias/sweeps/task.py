@@ -181,7 +181,7 @@ def _together(training: Training, group: list, device) -> dict[int, Results]:
             records, step = runs.records_of(s, r), int(runs.steps[s, r])
             done = finished(training.record, step, records["log_grad_norm"])
             records = {name: values[done] for name, values in records.items()}
-            series = series_of(problem, data, records, rule.momentum)
+            series = series_of(problem, data.u, records, rule.momentum)
             status, W = STATUS[int(runs.statuses[s, r])], torch.empty(0, 0)
             trace = Trace(training.record[done], W, status=status, series=series)
             outcomes.append(recorded(trace, int(optimal[s, r])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import numpy as np
 import torch
@@ -114,8 +115,8 @@ class BatchedRuns:
             for k in range(plain + recorded):
                 self.iteration(self.fixed, self.state, k == plain, True)
             return
-        one, chunk, record_one = self.graphs
-        for graph in [chunk] * (plain // CHUNK) + [one] * (plain % CHUNK) + [record_one] * recorded:
+        one, chunk, *record_one = self.graphs
+        for graph in [chunk] * (plain // CHUNK) + [one] * (plain % CHUNK) + record_one * recorded:
             graph.replay()
 
     def _capture(self) -> list[torch.cuda.CUDAGraph]:
@@ -146,7 +147,7 @@ class BatchedRuns:
                 with torch.cuda.graph(graph, pool=pool):
                     repeat(*form)
                 graphs.append(graph)
-        return [*graphs, None][:3]
+        return graphs
 
     def _publish(self) -> None:
         """Copy to the host what a caller sees; the one wait for the device."""
@@ -170,7 +171,9 @@ class BatchedRuns:
 def _compiled():
     # each object its own compiled forms: shapes of others must not use up torch's limit
     known = inspect.signature(torch.compile).parameters
-    isolated = {name: True for name in ("isolate_recompiles",) if name in known}  # of newer torch
+    isolated: dict[str, Any] = {
+        name: True for name in ("isolate_recompiles",) if name in known
+    }  # of newer torch
     return torch.compile(iteration, fullgraph=True, dynamic=False, **isolated)
 
 
@@ -263,4 +266,4 @@ def state_of(fixed: Fixed, count: int) -> State:
     table = zeros.new_full((count, *zeros.shape[:2], len(RECORDED)), torch.nan)
     status = torch.full(zeros.shape[:2], RUNNING, dtype=torch.int32, device=device)
     cursor = torch.zeros(1, dtype=torch.int64, device=device)
-    return State(*rows, *runs, status, status.long() * 0, table, cursor)
+    return State(*[*rows, *runs, status, status.long() * 0, table, cursor])

@@ -19,14 +19,22 @@ from ..progress import DIVERGED, LONGEST_STEP, RUNNING, ZERO_GRADIENT
 
 # the numbers of a record, in order
 MEASURE = ("norm2", "along", "across2", "lifted")
-RECORDED = ("log_loss", "log_loss_gap", "log_grad_norm", "log_step_size", "log_nonopt_score")
+RECORDED: tuple[str, ...] = (
+    "log_loss",
+    "log_loss_gap",
+    "log_grad_norm",
+    "log_step_size",
+    "log_nonopt_score",
+)
 RECORDED += (*MEASURE, "path_length", "longest_step", "least_opt_score")
-FIXED = "gram valid delta top size log_size start target margins scalars law order loss"
-STATE = "g g_low beta beta_low speed_g speed_beta"
-STATE += " path path_low longest least status steps records cursor"
 
 
-class Fixed(namedtuple("Fixed", FIXED)):
+class Fixed(
+    namedtuple(
+        "Fixed",
+        "gram valid delta top size log_size start target margins scalars law order loss",
+    )
+):
     """What an iteration reads.
 
     gram (S, N, N) of the scaled rows; valid, delta (S, 1, n, m); top (S, 1, n); size (S, 1, N),
@@ -36,7 +44,13 @@ class Fixed(namedtuple("Fixed", FIXED)):
     """
 
 
-class State(namedtuple("State", STATE)):
+class State(
+    namedtuple(
+        "State",
+        "g g_low beta beta_low speed_g speed_beta path path_low longest least status steps "
+        "records cursor",
+    )
+):
     """What an iteration changes, in place: (S, R, N), then (S, R), records and place in `order`."""
 
 

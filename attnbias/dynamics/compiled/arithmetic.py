@@ -4,7 +4,7 @@ exponentials, the two named losses in logs, sums and products of arrays."""
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -12,7 +12,7 @@ from numba import njit
 # `_nrt`: arrays are not counted. A count is atomic and taken at every use of an array: counted, a
 # step takes 3.8 times as long at (n, T, d) = (5, 3, 50), the size of Figure 2, 3.3 times at
 # (10, 2, 1000). So nothing is allocated here, and who calls the loop keeps its arrays alive.
-OPTIONS = {"error_model": "numpy", "nogil": True, "_nrt": False}
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
 OPTIONS |= {"fastmath": False, "forceinline": False}  # else the caller's hold
 # nor are the entries from Python made, a quarter of the time to compile: the loop alone has one
 OPTIONS |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

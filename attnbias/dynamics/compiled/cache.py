@@ -9,6 +9,7 @@ import hashlib
 import pickle
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from numba import __version__
 from numba.core.caching import FunctionCache
@@ -30,7 +31,7 @@ class _Kept(FunctionCache):
 
     def __init__(self, function):
         super().__init__(function)
-        self._cache_file = _Files(Path(self.cache_path) / self._impl.filename_base)
+        self._cache_file: Any = _Files(Path(self.cache_path) / self._impl.filename_base)
 
     def load_overload(self, signature, context):
         with suppress(Exception):

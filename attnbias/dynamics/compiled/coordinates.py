@@ -34,13 +34,15 @@ from .arithmetic import (
     symmetric_product,
 )
 
-SPAN = "matrix weights q x x_low beta beta_low speed_x speed_beta x_0 alpha margin scalars"
-SPAN += " products size blocks"
-DENSE = "rows queries W flat speed gradient flat_gradient Y R target products size blocks"
-DECODER = "rows weights u low gradient target products size"
 
-
-class SpanArrays(namedtuple("SpanArrays", SPAN, defaults=[1])):
+class SpanArrays(
+    namedtuple(
+        "SpanArrays",
+        "matrix weights q x x_low beta beta_low speed_x speed_beta x_0 alpha margin scalars "
+        "products size blocks",
+        defaults=[1],
+    )
+):
     """W = W_0 + sum_k beta_k z_k, or u alike, through its gaps x = x_0 + K beta, of `scaled` rows.
 
     matrix : K; x_low, beta_low : what rounding left of x and of beta; weights : p, scaled;
@@ -54,14 +56,25 @@ class SpanArrays(namedtuple("SpanArrays", SPAN, defaults=[1])):
 # The span without K: its gaps move by D_i (M R)_i, with the rows D = x_opt - x_tau, R_i = D_i' p_i
 # and matrix = M = Z Z'. The gradient's norm is known before the second product, so that a step,
 # its softmax and the next R_i share one pass over D_i.
-FactoredArrays = namedtuple("FactoredArrays", (*SpanArrays._fields, "rows", "R", "MR"))
+FactoredArrays = namedtuple(
+    "FactoredArrays",
+    "matrix weights q x x_low beta beta_low speed_x speed_beta x_0 alpha margin scalars "
+    "products size blocks rows R MR",
+)
 
 
-class DenseArrays(namedtuple("DenseArrays", DENSE)):
+class DenseArrays(
+    namedtuple(
+        "DenseArrays",
+        "rows queries W flat speed gradient flat_gradient Y R target products size blocks",
+    )
+):
     """W itself, d x d, beside its flat view; products, size D Y with Y = Z W', are made afresh."""
 
 
-class DecoderArrays(namedtuple("DecoderArrays", DECODER)):
+class DecoderArrays(
+    namedtuple("DecoderArrays", "rows weights u low gradient target products size")
+):
     """u itself, and its scores, products size B u; low : what rounding left of u."""
 
 

@@ -172,16 +172,16 @@ class CompiledEngine:
 
 def records_of(problem: Problem, recorded: np.ndarray) -> tuple[dict[str, np.ndarray], Log]:
     """Room for what `LinearHead.record` and torch record, by name; and as `loop` has it."""
-    count, parts = len(recorded), [("W", problem.W)]
+    count, parts = len(recorded), [("W", problem.W.N)]
     if problem.u is not None:
-        parts.insert(0, ("u", problem.u))
+        parts.insert(0, ("u", problem.u.N))
     logs = Logs(*np.full((len(Logs._fields), count), np.nan))
     steps = np.full((3, count, len(parts)), np.nan)
-    records, made = logs._asdict(), {"u": None}
+    records, made = logs._asdict(), dict.fromkeys("uW")
     records |= zip(Records._fields, steps if problem.u is not None else steps[..., 0], strict=False)
-    for k, (name, part) in enumerate(parts):
-        measure, products = np.full((count, 4), np.nan), np.full((count, part.N), np.nan)
-        made[name] = Records(*steps[..., k], measure, products)
+    for k, (name, N) in enumerate(parts):
+        measure, products = np.full((count, 4), np.nan), np.full((count, N), np.nan)
+        made[name] = Records(*[*steps[..., k], measure, products])
         records |= {f"{name}_measure": measure, f"{name}_products": products}
     nothing = (np.array(NOTHING_SO_FAR), np.array(NOTHING_SO_FAR))
     return records, Log(np.append(recorded, [-1]), logs, made["W"], made["u"], *nothing)
@@ -209,7 +209,7 @@ def scores_of(problem: Problem, u: SpanArrays | DecoderArrays | None) -> ScoreAr
     rows, n = problem.W.rows, problem.n
     start = np.searchsorted(rows.sequence.numpy(), np.arange(n + 1))
     log_size = problem.W.scaled.log_size.numpy()
-    if u is not None:
+    if u is not None and problem.u is not None:
         log_u_size, none = problem.u.scaled.log_size.numpy(), np.zeros(n, bool)
         return ScoreArrays(start, u.products[:n], u.products[n:], none, log_size, log_u_size)
     delta = problem.scores.delta[problem.place].numpy()

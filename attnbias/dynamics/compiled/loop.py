@@ -32,7 +32,7 @@ class Law(NamedTuple):
     gradient of joint training has its own norm; u_decay, W_decay : (p, q) of Eq. 10.
     """
 
-    loss: int
+    loss: int | None
     log_scale: float
     gap_power: float
     norm_power: float

@@ -21,7 +21,6 @@ from .arithmetic import exponentials, inline_sum, jit, jit_sum, log_fade, log_sl
 
 LEAST_SIZE, MOST_SIZE = 1e-100, 1e100  # of a factor kept as a float: its square is still one
 LOSS, GAP, NONOPT = range(3)  # rows of scratch
-FIELDS = "v p fall logs base opt best others excess lost slope log_rest weight x y"
 
 
 class ScoreArrays(namedtuple("ScoreArrays", "start top delta uniform log_size log_u_size")):
@@ -33,7 +32,11 @@ class ScoreArrays(namedtuple("ScoreArrays", "start top delta uniform log_size lo
     """
 
 
-class Softmax(namedtuple("Softmax", FIELDS)):
+class Softmax(
+    namedtuple(
+        "Softmax", "v p fall logs base opt best others excess lost slope log_rest weight x y"
+    )
+):
     """What one iterate's softmax determines; arrays are padded to a multiple of eight.
 
     Per row: v as above; p, the weights of -grad_W; fall and logs are scratch.
