@@ -76,11 +76,15 @@ def _home(name: str) -> str:
     """The module that defines or lists a public name, by the sources: nothing is imported."""
     if name.startswith("_"):
         return ""
-    says = re.compile(rf'^(?:class|def) {name}\b|^__all__\b[^]]*"{name}"', re.MULTILINE)
-    found = []
+    says = re.compile(rf'^(class|def) {name}\b|^__all__\b[^]]*"{name}"', re.MULTILINE)
+    found, maker = [], ""
     for file in _ROOT.rglob("*.py"):
         package = file.name == "__init__.py"
         parts = (file.parent if package else file.with_suffix("")).relative_to(_ROOT.parent).parts
-        if not any(part.startswith("_") for part in parts) and says.search(file.read_text("utf8")):
+        if any(part.startswith("_") for part in parts):
+            continue
+        if said := says.search(file.read_text("utf8")):
             found.append((len(parts), package, ".".join(parts)))
-    return min(found, default=("",))[-1]
+            maker = found[-1][-1] if said[1] else maker
+    # of two packages that list it, the one it is made in
+    return min(found, key=lambda each: (each[:2], each[2] not in maker), default=("",))[-1]
