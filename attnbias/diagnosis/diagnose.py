@@ -21,7 +21,7 @@ from ..geometry.tokens import gap_rows, optimal_tokens, score_levels
 from ..rules import Descent
 from .guarantees import GUARANTEES, Guarantee, evaluate, headline, hypotheses, limits
 from .render import Section, as_html, as_text, next_lines, sections
-from .runs import forecast, rule_runs
+from .runs import Goal, rule_runs
 
 _UNSOLVED = {"feasible": None, "message": "not solved, as the optimal tokens are not defined"}
 # What `Diagnosis.to_dict` says of a check, of a guarantee and of the constants.
@@ -202,8 +202,8 @@ def diagnose(
     step_size = require_number("step_size", step_size, low=0, high=1e300, open_low=True)
     target = require_number("target", target, low=1e-300, high=1)
     expected, remedy = "a list or tuple of Guarantee", "leave it out for all of them"
-    run = {"step_size": step_size, "target": target, "steps": require_int("steps", steps, low=0)}
-    run["starts"] = require_int("starts", starts, low=0, high=1000)
+    steps = require_int("steps", steps, low=0)
+    starts = require_int("starts", starts, low=0, high=1000)
     rules = [rule] if isinstance(rule, Descent) else rule
     for each in require_type("rule", rules, list | tuple, "a rule, or a list of rules", "GD(0.1)"):
         require_inputs(data, each, None, False)
@@ -219,12 +219,15 @@ def diagnose(
         assumption1 = assumption1_table(constants, exact=assumption2.all_hold)
         coherence = coherence_table(beside := coherence_beside(constants, data))
     found = _hypotheses(optimal, assumption1, assumption2, coherence, separation, constants)
+    forecast = {"step_size": step_size, "target": target, "runs": []}
+    if svm is not None:
+        forecast |= Goal(data, svm, step_size, target).forecast(found, constants, steps, starts)
+    forecast["rules"] = [] if optimal["tied_sequences"] else rule_runs(data, svm, rules, steps)
     return Diagnosis(
         summary=_summary(data),
         optimal=optimal,
         separation=separation,
-        forecast=forecast(data, svm, constants, found, **run)
-        | {"rules": [] if optimal["tied_sequences"] else rule_runs(data, svm, rules, int(steps))},
+        forecast=forecast,
         assumption1=assumption1,
         assumption2=assumption2,
         coherence=coherence,

@@ -24,6 +24,7 @@ from .softmax import Scores
 LEAST_SQUARE, LIFT = 1e-200, 2.0**600
 
 STRIDE = 64  # between exponents of units
+OF_ROWS = ("scaled", "unit_target", "target_span")  # of a Parameter, whatever its start
 
 
 def moved_by(start: torch.Tensor, rows: GapRows | VectorRows, beta: torch.Tensor) -> torch.Tensor:
@@ -241,6 +242,14 @@ class Problem:
             u = dataclasses.replace(u, rows=rows, dual=dual, margins=rows.gaps(u.weights))
             u_part = dataclasses.replace(u_part, svm=u)
         return dataclasses.replace(self, W=W_part, u=u_part)
+
+    def started_at(self, W0: torch.Tensor) -> Problem:
+        """The same problem from another start, with all that is known of its rows."""
+        W = dataclasses.replace(self.W, start=W0)
+        vars(W).update({name: vars(self.W)[name] for name in OF_ROWS if name in vars(self.W)})
+        problem = dataclasses.replace(self, W=W)
+        vars(problem).update({k: v for k, v in vars(self).items() if k not in vars(problem)})
+        return problem
 
     @functools.cached_property
     def n(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from ..data import Dataset
 from ..geometry.svm import SVMSolution, resolve_svm, solve_u_svm
 from ..geometry.tokens import logits_of
 from ..losses import Loss, as_loss
-from ..rules import Descent
+from ..rules import Descent, Rule
 from . import arguments, choice
+from .compiled.engine import CompiledEngine
 from .coordinates import LinearHead
 from .loop import Course, Run
 from .problem import Problem
@@ -147,10 +148,41 @@ def train(
     arguments.require_room(len(course.recorded), problem)
     if coordinates == "auto":
         coordinates = choice.choose_coordinates(problem, course.steps, rule, engine_of)
-    head = LinearHead(problem, coordinates)
-    run = engine_of(head, rule, course.recorded)
-    tell = None if callback is None else functools.partial(_tell, callback, head, run)
+    run = engine_of(LinearHead(problem, coordinates), rule, course.recorded)
+    tell = None if callback is None else functools.partial(_tell, callback, run)
+    return _trace(data, run, course, tell, known)
+
+
+def train_from(
+    starts: Iterable[tuple[torch.Tensor, int]], data: Dataset, rule: Rule, svm: SVMSolution
+) -> Iterator[Trace]:
+    """`train` from several W_0 for so many steps each, with 100 records, as `train` has them.
+
+    What does not depend on a start is made once.
+    """
+    loss = as_loss("exponential")
+    engine_of = choice.choose_engine("auto", data, loss, rule)
+    problem = course = run = None
+    for W0, steps in starts:
+        if problem is None:
+            problem = _problem_of(data, loss, (W0, None), rule, svm)
+        problem = problem.started_at(W0)
+        if course is None or steps != course.steps:
+            course, run = Course(steps, 100, False, None, 0.0), None
+            coordinates = choice.choose_coordinates(problem, steps, rule, engine_of)
+        head = LinearHead(problem, coordinates)
+        if isinstance(run, CompiledEngine) and coordinates == "span":
+            run.restart(head)
+        else:
+            run = engine_of(head, rule, course.recorded)
+        yield _trace(data, run, course)
+
+
+def _trace(data: Dataset, run: Run, course: Course, tell=None, known: bool = True) -> Trace:
+    """Let a run go its course."""
     status, step = course.run(run, tell)
+    head, rule = run.problem, run.rule
+    problem, joint = head.data, head.data.u is not None
     records = course.finished(step, run.records)
     series, x = series_of(problem, data.u, records, rule.momentum), run.x
     gaps = head.gaps(x).cpu()
@@ -179,7 +211,8 @@ def _problem_of(data: Dataset, loss: Loss, starts, rule: Descent, svm) -> Proble
     return problem.aligned_with(svm, None if problem.u is None else solve_u_svm(data))
 
 
-def _tell(callback, head: LinearHead, run: Run, step: int) -> None:
+def _tell(callback, run: Run, step: int) -> None:
+    head = run.problem
     W, u = head.matrix(run.x), None if head.data.u is None else head.decoder(run.x).clone()
     callback(step, W() if callable(W) else W.clone(), u)
 

@@ -134,6 +134,15 @@ class CompiledEngine:
         parts = in_one_block(softmax, scores_of(data, u), W, u)
         self.softmax, self.scores, self.W, self.u = parts
 
+    def restart(self, problem: LinearHead) -> None:
+        """Begin anew from another W_0 of the same problem, in the span."""
+        fresh = span(problem.data.W, self.W.weights, self.W.matrix)
+        for array, value in zip(self.W, fresh, strict=True):
+            if array is not value and isinstance(array, np.ndarray):
+                array[...] = value
+        self.problem = problem
+        self.records, self.log = records_of(problem.data, self.log.recorded[:-1])
+
     def run(self, step: int, last: int) -> tuple[int, int]:
         """Iterate; returns (status, step reached)."""
         row = int(np.searchsorted(self.log.recorded[:-1], step))

@@ -12,7 +12,10 @@ from attnbias import GD, NGD, Dataset, Polyak, diagnose, make_dm, make_example1,
 from attnbias.data import make_two_sample_trap
 from attnbias.diagnosis import runs as module
 from attnbias.diagnosis.runs import affordable, random_start
+from attnbias.dynamics import choice
+from attnbias.dynamics.problem import small_start
 from attnbias.dynamics.trace import Trace
+from attnbias.dynamics.train import train_from
 from attnbias.errors import DtypeError, RangeError
 from attnbias.geometry import tokens
 
@@ -100,9 +103,27 @@ def test_no_large_matrix_is_drawn(monkeypatch):
     assert len(diagnose(data).forecast["runs"]) == 1
 
 
+@pytest.mark.parametrize("coordinates", ["span", "dense"])
+def test_runs_that_share_an_engine_are_those_of_train(coordinates, monkeypatch):
+    """Another start, and another length, begins anew; of what was before nothing is left."""
+    monkeypatch.setattr(choice, "choose_coordinates", lambda *_: coordinates)
+    data, rule = make_example1(n=4, T=3, d=20), NGD(0.1)
+    svm = solve_w_svm(data)
+    starts = [
+        (small_start(20, 3.0 * k + 1, k), steps) for k, steps in enumerate((300, 300, 200, 200))
+    ]
+    traces = train_from(iter(starts), data, rule, svm)
+    for trace, (W0, steps) in zip(traces, starts, strict=True):
+        alone = train(data, rule, steps, svm=svm, W0=W0, record=100)
+        for name in ("W_alignment_error", "gaps", "path_length", "log_loss_gap"):
+            assert np.array_equal(getattr(trace, name), getattr(alone, name)), name
+        assert trace.W.equal(alone.W)
+        assert (trace.meta["steps"], trace.meta["coordinates"]) == (steps, coordinates)
+
+
 def test_a_start_without_a_direction(monkeypatch):
     empty = Trace(np.array([], dtype=int), torch.zeros(4, 4), status="zero gradient")
-    monkeypatch.setattr(module, "train", lambda *_, **__: empty)
+    monkeypatch.setattr(module, "train_from", lambda starts, *_: [empty for _ in starts])
     report = diagnose(two_pairs())
     assert "another step size" in report.next[0]
     assert report.forecast["how"] == "none" and "the run ends there: zero gradient" in str(report)
