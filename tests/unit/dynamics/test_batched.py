@@ -64,9 +64,7 @@ def run_of(runs: BatchedRuns, s: int, r: int, rule) -> SimpleNamespace:
     records = runs.records_of(s, r)
     done = finished(runs.recorded, int(runs.steps[s, r]), records["log_grad_norm"])
     records = {name: values[done] for name, values in records.items()}
-    series = series_of(
-        runs.problems[s][r], SimpleNamespace(u=torch.zeros(1)), records, rule.momentum
-    )
+    series = series_of(runs.problems[s][r], None, records, rule.momentum)
     status = progress.STATUS[int(runs.statuses[s, r])]
     return SimpleNamespace(**series, status=status, step=runs.recorded[done], W=runs.matrix(s, r))
 
