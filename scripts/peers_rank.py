@@ -21,8 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from attnbias.beyond.ranks.data import make_free_queries
-from attnbias.beyond.ranks.experiments import SIZES
-from attnbias.beyond.ranks.result import TOLERANCE
+from attnbias.beyond.ranks.experiments import SIZES, TOLERANCE
 
 REPOSITORY = "https://github.com/umich-sota/TF-as-SVM"
 COMMIT = "568305aac5db56adce1ca2f16a873f1cca3be30c"

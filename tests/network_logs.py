@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from attnbias.checks import CheckTable
-from attnbias.experiments import NetworkResult
+from attnbias.experiments import ExperimentResult
+from attnbias.experiments.networks.figures import fig6
 from attnbias.nets import TrainingLog
 from attnbias.nets.log import CURVES
 
@@ -45,14 +45,15 @@ def make_log(seed: int, *, names=VIT, meta=None, speed: float = 1.0) -> Training
     return TrainingLog(STEPS, curves, norms, meta or {})
 
 
-def make_result(seeds=(0, 1, 2), **settings) -> NetworkResult:
+def make_result(seeds=(0, 1, 2), **settings) -> ExperimentResult:
     logs = {
         label: tuple(make_log(seed, speed=k + 1, **settings) for seed in seeds)
         for k, label in enumerate(LABELS)
     }
     sizes = dict.fromkeys(LABELS, 1.0)
     grid = {label: {value: [loss] for value, loss in GRID.items()} for label in LABELS}
-    return NetworkResult("fig6", "title", logs, seeds, {}, sizes, grid, (), CheckTable(()))
+    data = {"logs": logs, "seeds": seeds, "step_sizes": sizes, "losses": grid, "substitutes": ()}
+    return ExperimentResult(fig6.FORM, data, {})
 
 
 def lines_of(axis) -> dict:

@@ -47,8 +47,8 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def claims_data(claims) -> list[dict]:
     """The rows of a CheckTable as plain data."""
-    names = ("statement", "value", "sense", "bound", "verdict", "source", "provenance", "reason")
-    return [{name: getattr(check, name) for name in names} for check in claims]
+    names = ("key", "statement", "value", "sense", "bound", "verdict", "source", "provenance")
+    return [{name: getattr(check, name) for name in (*names, "reason")} for check in claims]
 
 
 def as_json(data) -> str:

@@ -98,8 +98,8 @@ def run_experiment(arguments: argparse.Namespace) -> tuple[dict, str]:
         plan = experiments.run(arguments.name, **settings)
         return dataclasses.asdict(plan), plan
     settings |= {"progress": sys.stderr.isatty()}
-    kind = getattr(experiments.module_of(arguments.name), "RESULT", experiments.ExperimentResult)
-    name = new_path(as_path(arguments.out) / f"{arguments.name}{kind.SUFFIX}").name
+    file = experiments.module_of(arguments.name).FORM.file
+    name = new_path(as_path(arguments.out) / file).name
     if "out" in own:
         settings["out"] = results_folder(arguments.out)
         result = experiments.run(arguments.name, **settings)
@@ -191,15 +191,15 @@ def _result(name: str, folder: str):
 
 def draw(name: str, result):
     """The figure that the book shows of an experiment's result."""
-    from .. import experiments, plots  # matplotlib comes with an extra
+    from .. import plots  # matplotlib comes with an extra
 
     if name in registered("attnbias.plots"):
         return load_registered("attnbias.plots", name)(result)
     if name == "fig8":
         return plots.plot_escape_steps(result)
-    kinds = {
-        experiments.ExperimentResult: plots.plot_runs,
-        experiments.NetworkResult: plots.plot_training,
-        experiments.CosineResult: plots.plot_cosines,
+    parts = {
+        "traces": plots.plot_runs,
+        "logs": plots.plot_training,
+        "cosines": plots.plot_cosines,
     }
-    return kinds[type(result)](result)
+    return next(plot for part, plot in parts.items() if part in result.data)(result)

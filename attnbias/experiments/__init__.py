@@ -11,19 +11,15 @@ from typing import Any
 from .._extras import load_registered, registered
 from .._files import as_path
 from .._validate import PathLike, require_choice, short
-from ..errors import DtypeError, FileFormatError
+from ..errors import DtypeError
 from . import fig2, fig3, fig8, fig9, fig10
-from .cosine_result import CosineResult
-from .networks.figures import fig1, fig4, fig6, fig7
+from .networks.figures import NetworkFigure, fig1, fig4, fig6, fig7
 from .networks.merge import merged
-from .networks.result import NetworkResult
-from .networks.runs import train_all
+from .networks.runs import Plan, train_all
 from .result import ExperimentResult
 
 __all__ = [
-    "CosineResult",
     "ExperimentResult",
-    "NetworkResult",
     "describe",
     "fig10",
     "fig2",
@@ -49,11 +45,11 @@ _PAPER = {
 }
 
 
-_GROUP = "attnbias.experiments"  # entry points: a name, and a module with `run` and `TITLE`
+_GROUP = "attnbias.experiments"  # entry points: a name and a module with `run`, `TITLE`, `FORM`
 
 
 def module_of(name: str) -> ModuleType:
-    """The module of an experiment, or its row in a table of them: with `run`, `TITLE` and more.
+    """The module of an experiment, or its row in a table of them: with `run`, `TITLE` and `FORM`.
 
     Raises
     ------
@@ -70,8 +66,8 @@ def list() -> builtins.list[str]:
     """Names of the experiments, as `run` takes them: the paper's figures, then what is registered.
 
     Your own joins them by an entry point of your package, in the group ``attnbias.experiments``,
-    whose value is a module with `run` and `TITLE`; one of that name in ``attnbias.plots`` names
-    the function that draws its result.
+    whose value is a module with `run`, `TITLE` and `FORM`, which says what its results are like;
+    one of that name in ``attnbias.plots`` names the function that draws its result.
 
     Returns
     -------
@@ -119,7 +115,7 @@ def parameters(name: str) -> dict[str, inspect.Parameter]:
     return known
 
 
-def run(name: str, **settings: Any) -> ExperimentResult | NetworkResult | CosineResult:
+def run(name: str, **settings: Any) -> ExperimentResult | Plan:
     """Run an experiment of the registry.
 
     Parameters
@@ -132,7 +128,7 @@ def run(name: str, **settings: Any) -> ExperimentResult | NetworkResult | Cosine
 
     Returns
     -------
-    ExperimentResult, NetworkResult, CosineResult, or the class of a room
+    ExperimentResult, or the Plan of a dry run
 
     Raises
     ------
@@ -153,9 +149,7 @@ def run(name: str, **settings: Any) -> ExperimentResult | NetworkResult | Cosine
     return chosen(**settings)
 
 
-def load(
-    name: str, folder: PathLike = "results"
-) -> ExperimentResult | NetworkResult | CosineResult:
+def load(name: str, folder: PathLike = "results") -> ExperimentResult:
     """Read the recorded run of an experiment.
 
     Parameters
@@ -164,12 +158,11 @@ def load(
         Such as "fig6". The claims of one that takes more than a chapter's time are not stored,
         and are judged anew.
     folder : path
-        Where `attnbias run` put it, by default that of the command.
+        Where `attnbias run` put it, by default that of the command; or the file itself.
 
     Returns
     -------
-    ExperimentResult or NetworkResult
-        Of "fig10" a CosineResult; of a room beyond the paper the class in its `RESULT`.
+    ExperimentResult
 
     Raises
     ------
@@ -187,21 +180,11 @@ def load(
     ...     experiments.load("fig2", folder).seeds
     (0,)
     """
-    chosen = module_of(name)
-    kind = getattr(chosen, "RESULT", ExperimentResult)
-    path = as_path(folder) / f"{name}{kind.SUFFIX}"
-    found = kind.load(path, getattr(chosen, "claims", None))
-    if getattr(found, "name", name) != name:
-        raise FileFormatError(
-            str(path),
-            expected=f"the result of {name}",
-            got=f"that of {short(found.name)}",
-            remedy=f"give it its own name back, {found.name}{kind.SUFFIX}",
-        )
-    return found
+    form, path = module_of(name).FORM, as_path(folder)
+    return form.load(path if path.suffix == form.suffix else path / form.file)
 
 
-def merge(name: str, folders: Sequence[PathLike]) -> NetworkResult:
+def merge(name: str, folders: Sequence[PathLike]) -> ExperimentResult:
     """One result of a network's figure from parts that were run apart, on several machines say.
 
     Parameters
@@ -213,7 +196,7 @@ def merge(name: str, folders: Sequence[PathLike]) -> NetworkResult:
 
     Returns
     -------
-    NetworkResult
+    ExperimentResult
         Its provenance has that of each part under "parts".
 
     Raises
@@ -224,12 +207,19 @@ def merge(name: str, folders: Sequence[PathLike]) -> NetworkResult:
 
     Examples
     --------
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> from attnbias import experiments
-    >>> whole = experiments.merge("fig6", ["book/results"])  # of one part, itself
-    >>> sorted(whole.logs), len(whole.provenance["parts"])
-    (['Adam', 'SGD', 'SGD, clipped', 'SNGD', 'SPS', 'SPS, c=1/2'], 1)
+    >>> small = {"source": "bundled", "size": "small", "steps": 1, "eval_examples": 20}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parts = [Path(folder) / label for label in ("SNGD", "SGD")]
+    ...     for part in parts:
+    ...         chosen = {"optimizers": [part.name], "step_sizes": {part.name: 0.1}}
+    ...         _ = experiments.run("fig6", seeds=1, records=1, out=part, **small, **chosen)
+    ...     list(experiments.merge("fig6", parts).logs)
+    ['SGD', 'SNGD']
     """
-    figures = [key for key in _PAPER if getattr(_PAPER[key], "RESULT", None) is NetworkResult]
+    figures = [key for key, row in _PAPER.items() if isinstance(row, NetworkFigure)]
     require_choice("name", name, figures)
     if isinstance(folders, str) or not isinstance(folders, Sequence) or not folders:
         raise DtypeError(
@@ -238,4 +228,4 @@ def merge(name: str, folders: Sequence[PathLike]) -> NetworkResult:
             got=short(folders),
             remedy='for example ["one/results", "other/results"]',
         )
-    return merged([load(name, folder) for folder in folders], _PAPER[name].claims)
+    return merged([load(name, folder) for folder in folders])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tqdm import tqdm
@@ -10,24 +12,23 @@ from tqdm import tqdm
 from .._files import as_path, new_result, target_path
 from .._records import provenance
 from .._validate import require_choice, require_flag, require_int, require_type
-from ..checks import CheckTable
 from ..data._source import as_source
 from ..nets.data.examples import TextExamples
 from ..nets.data.minilm import load_minilm_sample
 from ..nets.data.text import load_nli, load_toxic
 from ..nets.text import load_encoder, load_tokenizer
-from .claims import at_least
-from .cosine_result import CosineResult
-from .cosines import Cosines, pair_cosines, random_within, unit_rows
+from .claims.fig10 import claims
+from .cosines import Cosines, pair_cosines, random_mean_abs, unit_rows
+from .forms import AS_TUPLE, Json
+from .result import ExperimentResult
+
+if TYPE_CHECKING:
+    import pandas
 
 TITLE = "Figure 10: cosines between token embeddings"
-TEXT = "Appendix C.3, text on Fig. 10"
-RESULT = CosineResult
 LOADERS = {"NLI": load_nli, "toxic": load_toxic}
 PAPER = {"NLI": 100_000, "toxic": 50_000}
 KINDS = ("text", "positions", "shuffled", "uniform", "centred")
-NEAR = 0.2  # of 0, at least 78 degrees apart [d]
-ALLOWED = 1 / 15  # Assumption 1, version A1, for tokens of equal norms
 STANDS_IN = {
     "NLI": "{count:,} pairs of SNLI, captions only, in place of 100,000 of MultiNLI",
     "toxic": "{count:,} Wikipedia comments and tweets in place of 50,000 of CivilComments",
@@ -45,7 +46,7 @@ def run(
     seed: int = 0,
     out=None,
     progress: bool = False,
-) -> CosineResult:
+) -> ExperimentResult:
     """Cosines between all pairs of token embeddings of a text, over two corpora.
 
     Parameters
@@ -70,9 +71,9 @@ def run(
 
     Returns
     -------
-    CosineResult
-        By corpus and kind: "text", two different word pieces of one text, each pair once;
-        "positions", any two positions, so that a repeated piece is a pair of cosine 1;
+    ExperimentResult
+        With `cosines` by corpus and kind: "text", two different word pieces of one text, each pair
+        once; "positions", any two positions, so that a repeated piece is a pair of cosine 1;
         "shuffled", as "text" after dealing the pieces anew over the texts; "uniform", as
         many pieces in each text, drawn from all that occur whatever their frequency;
         "centred", as "text" after subtracting the mean over all pieces of all texts.
@@ -102,8 +103,8 @@ ChecksumError, FileFormatError
     rng = np.random.default_rng(require_int("seed", seed, low=0))
     bundled, model = source == "bundled" and model is None, source if model is None else model
     if out is not None:
-        target_path(as_path(out) / "fig10.json")
-    with new_result(out, "fig10.json") as target:
+        target_path(as_path(out) / FORM.file)
+    with new_result(out, FORM.file) as target:
         if bundled:
             tokens, vectors = _bundled(wanted, max_length)
         else:
@@ -118,19 +119,14 @@ ChecksumError, FileFormatError
             "max_length": max_length,
             "seed": seed,
         }
-        norm = float(np.linalg.norm(unit_rows(vectors).mean(axis=0)))
-        result = CosineResult(
-            "fig10",
-            TITLE,
-            cosines,
-            {corpus: _sizes(rows) for corpus, rows in tokens.items()},
-            vectors.shape[1],
-            norm,
-            settings,
-            _substitutes(settings, tokens),
-            claims(cosines, vectors.shape[1]),
-            provenance(),
-        )
+        data = {
+            "cosines": cosines,
+            "sizes": {corpus: _sizes(rows) for corpus, rows in tokens.items()},
+            "dimension": vectors.shape[1],
+            "common": float(np.linalg.norm(unit_rows(vectors).mean(axis=0))),
+            "substitutes": _substitutes(settings, tokens),
+        }
+        result = ExperimentResult(FORM, data, settings, provenance())
         if target is not None:
             result.save(target)
     return result
@@ -167,55 +163,6 @@ def corpus_cosines(
         kind: pair_cosines(*tables[kind], positions=kind == "positions")
         for kind in tqdm(tables, disable=not progress, unit="kind")
     }
-
-
-def claims(cosines: dict[str, dict[str, Cosines]], dimension: int) -> CheckTable:
-    """What the text says on Fig. 10, and how far that is from Assumption 1.
-
-    Parameters
-    ----------
-    cosines : dict of str to dict of str to Cosines
-        Those of a CosineResult.
-    dimension : int
-        Of the embeddings.
-
-    Returns
-    -------
-    CheckTable
-        The text gives no numbers: "small" is within 0.2 and "significant" is half [d].
-    """
-    checks = []
-    for corpus, kinds in cosines.items():
-        near = f"a significant fraction near 0: share of |cosine| <= {NEAR}, {corpus}"
-        named = {"text": "different pieces", "positions": "all positions"}
-        checks += [
-            at_least(
-                f"{near}, {name}",
-                kinds[kind].within(NEAR),
-                0.5,
-                TEXT,
-                "a",
-                reason="0.2 and half are ours",
-            )
-            for kind, name in named.items()
-        ] + [
-            at_least(
-                f"as near as random directions: share of |cosine| <= 0.1, {corpus}",
-                kinds["text"].within(0.1),
-                random_within(0.1, dimension),
-                TEXT,
-                reason=f"random directions in {dimension} dimensions",
-            ),
-            at_least(
-                f"as near as a proof needs: share of |cosine| <= 1/15, {corpus}",
-                kinds["text"].within(ALLOWED),
-                1.0,
-                "Assumption 1, version A1",
-                "c",
-                reason="for tokens of equal norms",
-            ),
-        ]
-    return CheckTable(checks)
 
 
 def spaced(count: int, wanted: int) -> np.ndarray:
@@ -279,3 +226,65 @@ def _substitutes(settings: dict, tokens: dict) -> tuple[str, ...]:
         other = f"embeddings of {model} in place of bert-base-uncased's"
         words.append(STANDS_IN.get(model, other))
     return tuple(words)
+
+
+def _frame(result: ExperimentResult, corpus: str) -> pandas.DataFrame:
+    """One row a kind of pair."""
+    import pandas
+
+    rows = {
+        kind: {
+            "pairs": each.pairs,
+            "mean": each.mean,
+            "mean |cosine|": each.mean_abs,
+            "deviation": each.deviation,
+            "within 0.1": each.within(0.1),
+            "within 0.2": each.within(0.2),
+            "99% below": each.quantile(0.99),
+        }
+        for kind, each in result.cosines[require_choice("corpus", corpus, result.cosines)].items()
+    }
+    return pandas.DataFrame.from_dict(rows, orient="index")
+
+
+def _words(result: ExperimentResult) -> Iterator[str]:
+    yield f"{result.title}: {result.verdict}"
+    yield from (f"  {words}" for words in result.substitutes)
+    chance = random_mean_abs(result.dimension)
+    for corpus, kinds in result.cosines.items():
+        text, sizes = kinds["text"], result.sizes[corpus]
+        yield (
+            f"  {corpus}: {sizes['texts']:,} texts, {text.pairs:,} pairs, mean cosine "
+            f"{text.mean:.3f}, mean |cosine| {text.mean_abs:.3f} "
+            f"(random {chance:.3f}), {text.within(0.2):.0%} within 0.2"
+        )
+
+
+def _each(change: Callable[[Any], Any]) -> Callable[[dict], dict]:
+    """The same of every histogram."""
+    return lambda cosines: {
+        corpus: {kind: change(each) for kind, each in kinds.items()}
+        for corpus, kinds in cosines.items()
+    }
+
+
+FORM = Json(
+    "fig10",
+    TITLE,
+    claims,
+    _words,
+    _frame,
+    "token cosines",
+    (
+        "name",
+        "title",
+        "sizes",
+        "dimension",
+        "common",
+        "settings",
+        "substitutes",
+        "provenance",
+        "cosines",
+    ),
+    {"substitutes": AS_TUPLE, "cosines": (_each(Cosines.to_json), _each(Cosines.from_json))},
+)

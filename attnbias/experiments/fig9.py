@@ -1,21 +1,19 @@
-"""Figure 9: GD and NGD on sequences of real digits, and the text's claims on it."""
+"""Figure 9: GD and NGD on sequences of real digits."""
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 
-from ..checks import Check, CheckTable
 from ..data import Dataset, load_binary_mnist
 from ..geometry.tokens import optimal_tokens, token_scores
 from ..rules import GD, NGD, Polyak, Rule
-from .claims import ALIGNMENT, at_least, at_most, check_lead, exponents, last_decade, span
-from .result import ExperimentResult, make_result
+from .claims.fig9 import PROJECTED, claims
+from .forms import Traces, make_result, trace_words
+from .result import ExperimentResult
 from .runs import from_small_start, require_common, run_all, solved
 
 TITLE = "Figure 9: GD and NGD on binary MNIST"
-TEXT = "Appendix C.2, text on Fig. 9"
-PROJECTED = "NGD, projected noise"
+FORM = Traces("fig9", TITLE, claims, trace_words)
 
 
 def instance(seed: int = 0, *, start_norm: float = 0.1, **data) -> tuple[Dataset, torch.Tensor]:
@@ -131,7 +129,7 @@ def run(
     measures = _measures([data for data, _, _ in problems])
     measures["margin"] = [float(svm.margin) for _, _, svm in problems]
     measures["projected_spread"] = _measures([data for data, _, _ in projected])["spread"]
-    return make_result("fig9", TITLE, traces, common, settings, measures, claims)
+    return make_result(FORM, traces, common, settings, measures)
 
 
 def _measures(sets: list[Dataset]) -> dict[str, list[float]]:
@@ -147,80 +145,3 @@ def _measures(sets: list[Dataset]) -> dict[str, list[float]]:
         measures["spread"].append(float(spread.max()))
         measures["relative_spread"].append(float((spread / gap).max()))
     return measures
-
-
-def claims(traces: dict, settings: dict, measures: dict) -> CheckTable:
-    """What the text says on Fig. 9, claim by claim, over the worst seed.
-
-    Parameters
-    ----------
-    traces : dict of str to sequence of Trace
-        By the labels of `rules`, and "NGD, projected noise".
-    settings, measures : dict
-        Those of an ExperimentResult of `run`.
-
-    Returns
-    -------
-    CheckTable
-        Thresholds are ours [d]: to converge is to be within 0.01 of 1 in cosine and still
-        falling; "faster" is ahead at the last step.
-    """
-    window, gd, ngd = last_decade(settings), traces["GD"], traces["NGD"]
-    spread = measures["relative_spread"]
-    tenfold = "NGD is significantly faster than GD (tenfold)"
-    change = exponents(ngd, window) - exponents(traces[PROJECTED], window)
-    ends = [
-        float(np.median([run.W_alignment_error[-1] for run in traces[label]]))
-        for label in ("NGD", PROJECTED)
-    ]
-    return CheckTable(
-        [
-            *_convergence_claims("GD", gd, window),
-            *_convergence_claims("NGD", ngd, window),
-            check_lead("NGD is faster than GD", ngd, gd, ALIGNMENT, 0.0, TEXT, "a"),
-            check_lead(tenfold, ngd, gd, ALIGNMENT, 1.0, TEXT, "d"),
-            at_least(
-                "the digit is the token with the highest score: fraction of sequences",
-                measures["digit_optimal_fraction"],
-                1.0,
-                TEXT,
-                "a",
-            ),
-            at_most(
-                "aligning with Assumption 2: largest spread of noise scores over the score gap",
-                spread,
-                0.0,
-                TEXT,
-                "a",
-                reason=f"largest of a seed {span(spread)}",
-            ),
-            at_most(
-                "with noise projected off u Assumption 2 is exact: largest spread of noise scores",
-                measures["projected_spread"],
-                0.0,
-                "Assumption 2",
-            ),
-            at_most(
-                "breaking Assumption 2 this much leaves NGD's exponent: change by",
-                abs(change),
-                0.1,
-                reason=f"median 1 - cosine at the end {ends[0]:.2g} against {ends[1]:.2g}",
-            ),
-        ]
-    )
-
-
-def _convergence_claims(label: str, runs, window) -> list[Check]:
-    powers, ends = -exponents(runs, window), [run.W_alignment_error[-1] for run in runs]
-    return [
-        at_most(
-            f"{label} converges in direction to W_mm: 1 - cosine at the end", ends, 0.01, TEXT, "a"
-        ),
-        at_least(
-            f"{label}'s is still falling: smallest p of t^-p, steps {window[0]} to {window[1]}",
-            powers,
-            0.0,
-            TEXT,
-            reason=f"p is {span(powers)}",
-        ),
-    ]

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from .._validate import require_flag, require_type
 from ..checks import Check
 from ..errors import RangeError
-from ..experiments.claims import log10
+from ..experiments.claims.compare import log10
 from .axes import draw_panels, exponent_axis, step_axis, thinned
 from .series import finite, several, text
 from .theme import COLOURS, INK, Given, styled

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from .._validate import require_choices, require_type
-from ..experiments.cosine_result import CosineResult
+from .._validate import require_choices
 from ..experiments.cosines import random_density
+from ..experiments.result import ExperimentResult, require_result
 from .axes import shared_legend
 from .theme import COLOURS, INK, WIDTH, Given, new_figure, styled
 
@@ -26,7 +26,7 @@ MERGED = 4  # bins drawn as one
 
 @styled
 def plot_cosines(
-    result: CosineResult,
+    result: ExperimentResult,
     kinds: str | Sequence[str] = ("text", "shuffled", "uniform"),
     *,
     ax: Given = None,
@@ -35,7 +35,7 @@ def plot_cosines(
 
     Parameters
     ----------
-    result : CosineResult
+    result : ExperimentResult
         Of `attnbias.experiments.fig10`.
     kinds : sequence of str
         Kinds of pairs that are drawn; random directions always are.
@@ -60,7 +60,7 @@ def plot_cosines(
     ['NLI', 'toxic']
     """
     remedy = 'run or load the experiment "fig10"'
-    require_type("result", result, CosineResult, "a CosineResult", remedy)
+    require_result(result, "cosines", remedy)
     kinds = require_choices("kinds", kinds, LOOKS)
     fig = new_figure((WIDTH, 3.9), ax)
     axes = fig.subplots(1, len(result.cosines), sharey=True, squeeze=False).ravel()

@@ -11,8 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from .._validate import require_choices
 from ..errors import RangeError
-from ..experiments.claims import log10
-from ..experiments.networks.result import NetworkResult
+from ..experiments.claims.compare import log10
+from ..experiments.result import ExperimentResult
 from ..nets.log import CURVES, TrainingLog
 from .axes import band_line, draw_panels, exponent_axis
 from .series import finite, gather, text
@@ -45,7 +45,7 @@ Logs: TypeAlias = (
     TrainingLog
     | Sequence[TrainingLog]
     | Mapping[str, TrainingLog | Sequence[TrainingLog]]
-    | NetworkResult
+    | ExperimentResult
 )
 
 
@@ -61,7 +61,7 @@ def plot_training(
 
     Parameters
     ----------
-    result : TrainingLog, sequence of TrainingLog, dict of str to such, or NetworkResult
+    result : TrainingLog, sequence of TrainingLog, dict of str to such, or ExperimentResult
         By label; those that begin with the same optimizer's name get different looks.
     panels : sequence of str, or str
         Curves of a TrainingLog, or "train_error" and "test_error" (1 - accuracy).

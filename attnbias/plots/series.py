@@ -9,7 +9,7 @@ import numpy as np
 from .._validate import as_name, as_tensor, require_finite, require_shape, require_type, short
 from ..dynamics.trace import Trace
 from ..errors import DtypeError, RangeError
-from ..experiments.claims import log10_of
+from ..experiments.claims.compare import log10_of
 
 MOST_LINES = 100  # in one panel
 

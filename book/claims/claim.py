@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from attnbias import Check
+from attnbias.experiments.claims.compare import keyed
 
 from .seeds import SEEDS
 
@@ -54,8 +57,11 @@ class Refutation:
     words : str
         What the tampered runs do, such as "NGD stays at 1 - cosine 0.5".
     change : mapping of str to callable
-        By the name of what the evidence gives (an attribute or method of `Evidence`, or the
-        function that `Evidence.run` called), what replaces its value: value to value.
+        By the name of what the evidence gives (an attribute or method of `Evidence`, the function
+        that `Evidence.run` called, or the experiment of a result), what replaces its value: value
+        to value.
+    keys : tuple of str
+        Of the claims on a figure that are false of it.
 
     Examples
     --------
@@ -65,6 +71,7 @@ class Refutation:
 
     words: str
     change: Mapping[str, Callable]
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,7 +133,8 @@ class Section:
     """Makes claims of functions, and keeps those of one module in their order.
 
     A module of claims has one, by the name `claim`. The function that finds the verdict gives a
-    claim its key, by its name, and its text, by its docstring.
+    claim its key, by its name, and its text, by its docstring. It yields the checks that are the
+    claim and returns the note of its setting; or it returns what `judge` makes of its checks.
 
     Parameters
     ----------
@@ -144,7 +152,8 @@ class Section:
     ... @refuted("lengths are doubled", abs=lambda length: 2 * length)
     ... def short_length(e):
     ...     'At most 3.'
-    ...     return judge([Check("length", e.run(abs, -3), 3)])
+    ...     yield Check("length", e.run(abs, -3), 3)
+    ...     return "one number"
     >>> short_length.key, short_length.text, claim.claims == [short_length]
     ('short-length', 'At most 3.', True)
     """
@@ -153,15 +162,39 @@ class Section:
         self.title, self.place, self.source, self.chapter = title, place, source, chapter
         self.claims: list[Claim] = []
 
-    def __call__(self, provenance: str, calls: str = "", source: str = "", chapter: str = ""):
+    def __call__(
+        self,
+        provenance: str,
+        calls: str = "",
+        source: str = "",
+        chapter: str = "",
+        show: str | tuple[str, ...] = (),
+    ):
         def add(find: Callable) -> Claim:
             key, text = find.__name__.replace("_", "-"), " ".join((find.__doc__ or "").split())
             where = source or self.source, chapter or self.chapter
             refutations = getattr(find, "refuted_by", ())
+            find = _judging(find, show) if inspect.isgeneratorfunction(find) else find
             self.claims.append(Claim(key, text, *where, provenance, find, calls, refutations))
             return self.claims[-1]
 
         return add
+
+
+def _judging(find: Callable, show: str | tuple[str, ...]) -> Callable:
+    """From evidence to the finding of the checks that a function yields; it returns the note."""
+
+    @functools.wraps(find)
+    def judged(evidence) -> Finding:
+        notes = []
+
+        def checks():
+            notes.append((yield from find(evidence)) or "")
+
+        found = [*checks()]
+        return judge(found, show=show, note=notes[0])
+
+    return judged
 
 
 def refuted(words: str, **change: Callable):
@@ -186,38 +219,39 @@ def judge(
 ) -> Finding:
     """The verdict of the checks that are the claim.
 
-    Parameters
-    ----------
-    checks : iterable of Check
-        The claim itself: it holds if all of them apply and hold. One that does not apply is
-        silent, and leaves the claim undecided.
-    sharper : iterable of Check
-        A stronger statement; if it holds as well, the claim "holds sharper".
-    only_when : (words, checks), optional
-        A restriction, not contained in the claim's own words, under which the claim is tried
-        again where it fails.
-    against : iterable of Check
-        What contradicts the claim in a setting that its words cover, on every seed and by more
-        than the seeds differ. A failing claim is contradicted if all of these hold; else it is
-        undecided, for a threshold of ours contradicts nothing.
-    decided_by : str
-        Where it is undecided, what would decide it.
-    show : str or tuple of str
-        Keys of the checks whose number is shown where nothing fails, that with least room; by
-        default of all.
-    note : str
-        The setting, in words.
+        Parameters
+        ----------
+        checks : iterable of Check
+            The claim itself: it holds if all of them apply and hold. One that does not apply is
+            silent, and leaves the claim undecided.
+        sharper : iterable of Check
+            A stronger statement; if it holds as well, the claim "holds sharper".
+        only_when : (words, checks), optional
+            A restriction, not contained in the claim's own words, under which the claim is tried
+            again where it fails.
+        against : iterable of Check
+            What contradicts the claim in a setting that its words cover, on every seed and by more
+            than the seeds differ. A failing claim is contradicted if all of these hold; else it is
+            undecided, for a threshold of ours contradicts nothing.
+        decided_by : str
+            Where it is undecided, what would decide it.
+        show : str or tuple of str
+            Keys of the checks whose number is shown where nothing fails, that with least room; by
+            default of all.
+        note : str
+            The setting, in words.
 
-    Examples
-    --------
-    >>> from attnbias import Check
-    >>> judge([Check("longest step", 0.1, 0.2)]).verdict
-    'holds'
-    >>> short = Check("longest step", 0.3, 0.2)
-    >>> judge([short]).verdict, judge([short]).number
-    ('undecided', 'longest step: 0.3 <= 0.2')
-    >>> judge([short], against=[Check("longest step", 0.3, 0.25, ">=")]).verdict
-    'contradicted'
+        Examples
+        --------
+        >>> from attnbias import Check
+    from attnbias.experiments.claims.compare import keyed
+        >>> judge([Check("longest step", 0.1, 0.2)]).verdict
+        'holds'
+        >>> short = Check("longest step", 0.3, 0.2)
+        >>> judge([short]).verdict, judge([short]).number
+        ('undecided', 'longest step: 0.3 <= 0.2')
+        >>> judge([short], against=[Check("longest step", 0.3, 0.25, ">=")]).verdict
+        'contradicted'
     """
     checks, sharper, against = tuple(checks), tuple(sharper), tuple(against)
     stated = tuple(check for check in checks if check.applicable)
@@ -239,16 +273,6 @@ def judge(
         return Finding(CONTRADICTED, show_number(_decisive(against, ())), note, names)
     decided_by = f"would be decided by {decided_by}" if decided_by else ""
     return Finding(UNDECIDED, number, _joined(note, decided_by), names)
-
-
-def keyed(checks: Iterable[Check], *keys: str) -> list[Check]:
-    """Those with one of the keys."""
-    return [check for check in checks if check.key in keys]
-
-
-def starting(checks: Iterable[Check], *starts: str) -> list[Check]:
-    """Those whose statement begins with one of the texts."""
-    return [check for check in checks if check.statement.startswith(starts)]
 
 
 def undecided(reason: str) -> Finding:
@@ -276,7 +300,7 @@ def _silent(checks: tuple[Check, ...]) -> str:
 def _decisive(checks: tuple[Check, ...], failing: tuple[Check, ...], show=()) -> Check:
     """The worst failing check, else the one with least room among those to show."""
     keys = (show,) if isinstance(show, str) else show
-    chosen = failing or keyed(checks, *keys) or starting(checks, *keys) or checks
+    chosen = failing or keyed(checks, *keys) or checks
     return min(
         chosen, key=lambda check: check.slack if check.slack == check.slack else -(2.0**1023)
     )

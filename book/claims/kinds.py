@@ -7,7 +7,6 @@ series are given another shape, so that a claim on every run and record is still
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -55,7 +54,7 @@ class Partly:
     def __call__(self, old: Any, new: Any) -> Any:
         if old is new:
             return old
-        if isinstance(old, ExperimentResult):
+        if isinstance(old, ExperimentResult) and "traces" in old.data:
             return self._experiment(old, new)
         if isinstance(old, dict) and old.keys() == new.keys():
             return {key: self(old[key], new[key]) for key in old}
@@ -77,9 +76,7 @@ class Partly:
         given = {
             name: part(getattr(old, name), getattr(new, name)) for name in ("traces", "measures")
         }
-        module = importlib.import_module(f"attnbias.experiments.{old.name}")
-        table = module.claims(given["traces"], old.settings, given["measures"])
-        return dataclasses.replace(old, **given, claims=table)
+        return old.with_data(**given)
 
     def _one_seed(self, old, new):
         """Of lists with one item a seed, those of the seed with the number of the run."""

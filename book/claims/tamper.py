@@ -7,6 +7,7 @@ is false. A claim that still holds on such runs could not have failed, and is wo
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 
 from attnbias import Trace
+from attnbias.experiments import ExperimentResult
 
 from .claim import Claim, Finding, Refutation
 from .kinds import Partly
@@ -26,8 +28,8 @@ class Tampered:
     ----------
     evidence : Evidence
     change : mapping of str to callable
-        By the name of an attribute or method of the evidence, or of a function that it was
-        asked to `run`: what is made of each value.
+        By the name of an attribute or method of the evidence, of a function that it was asked to
+        `run`, or of the experiment of a result: what is made of each value.
     partly : Partly, optional
         Where that is done in a part of the runs or records alone.
 
@@ -55,6 +57,7 @@ class Tampered:
         return lambda *arguments, **options: self._altered(name, value(*arguments, **options))
 
     def _altered(self, name: str, value) -> Any:
+        name = value.name if isinstance(value, ExperimentResult) else name
         if name not in self._change:
             return value
         self._used.add(name)
@@ -100,6 +103,8 @@ def each(alter: Callable[[Any], Any], kind: type = Trace) -> Callable:
     def walk(value):
         if isinstance(value, kind):
             return alter(value)
+        if isinstance(value, ExperimentResult):
+            return value.with_data(traces=walk(value.traces))
         if isinstance(value, dict):
             return {key: walk(item) for key, item in value.items()}
         if type(value) in (list, tuple):
@@ -159,14 +164,14 @@ def aside(W, error: float):
     return turned if isinstance(W, torch.Tensor) else turned.numpy()
 
 
-def altered(kind: type, **changes: Callable) -> Callable:
-    """Every value of a dataclass with fields replaced, each by a function of the value."""
+def altered(**changes: Callable) -> Callable:
+    """Every trace with fields replaced, each by a function of the trace; the start too."""
 
-    def alter(value):
-        new = {name: change(value) for name, change in changes.items()}
-        return dataclasses.replace(value, **new)
+    def alter(trace: Trace) -> Trace:
+        new = {name: change(trace) for name, change in changes.items()}
+        return dataclasses.replace(trace, **new)
 
-    return each(alter, kind)
+    return each(alter)
 
 
 def retold(**changes) -> Callable:
@@ -178,31 +183,57 @@ def retold(**changes) -> Callable:
     return each(lambda trace: dataclasses.replace(series(**changes)(trace), W=none))
 
 
-def table(claims: Callable, **columns) -> Callable:
-    """A study's result with columns replaced, its claims judged anew by `claims`.
-
-    Each column is a function of the table.
-    """
-
-    def alter(result):
-        new = result.table.assign(**columns)
-        return dataclasses.replace(result, table=new, claims=claims(new))
-
-    return alter
+def table(**columns: Callable) -> Callable[[ExperimentResult], ExperimentResult]:
+    """A study's result with columns replaced, each by a function of the table."""
+    return lambda result: result.with_data(table=result.table.assign(**columns))
 
 
-def swaps(first: str, second: str) -> Callable[[dict], dict]:
-    """A dict of runs in which two labels are exchanged."""
-    return lambda runs: {**runs, first: runs[second], second: runs[first]}
+def labelled(alter: Callable[[dict], dict]) -> Callable:
+    """A change of runs by label that takes the result of an experiment as well."""
+
+    @functools.wraps(alter)
+    def change(runs):
+        if isinstance(runs, ExperimentResult):
+            return runs.with_data(traces=alter(runs.traces))
+        return alter(runs)
+
+    return change
 
 
-def experiment(alter: Callable[[dict], dict], claims: Callable) -> Callable:
-    """An experiment's result with altered traces, its claims judged anew by `claims`."""
+def swaps(first: Any, second: Any) -> Callable:
+    """Runs in which two labels are exchanged."""
+    return labelled(lambda runs: {**runs, first: runs[second], second: runs[first]})
 
-    def change(result):
-        traces = alter(result.traces)
-        table = claims(traces, result.settings, result.measures)
-        return dataclasses.replace(result, traces=traces, claims=table)
+
+@labelled
+def of_the_first(runs: dict) -> dict:
+    """All labels have the runs of the first."""
+    return dict.fromkeys(runs, next(iter(runs.values())))
+
+
+def one_of(label: str, other: str) -> Callable:
+    """The last seed of one label is that of another."""
+    return labelled(lambda runs: runs | {label: (*runs[label][:-1], runs[other][-1])})
+
+
+def of(label: str, alter: Callable, *, seed: int | None = None) -> Callable:
+    """The runs of one label altered, or that of one seed."""
+
+    @labelled
+    def change(runs: dict) -> dict:
+        old = runs[label]
+        new = alter(old)
+        return runs | {label: new if seed is None else (*old[:seed], new[seed], *old[seed + 1 :])}
+
+    return change
+
+
+def measures(**values: float) -> Callable[[ExperimentResult], ExperimentResult]:
+    """An experiment's result with other numbers of its data, the same for each seed."""
+
+    def change(result: ExperimentResult) -> ExperimentResult:
+        new = {name: [value] * len(result.seeds) for name, value in values.items()}
+        return result.with_data(measures=result.measures | new)
 
     return change
 

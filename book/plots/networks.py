@@ -8,7 +8,7 @@ import numpy as np
 
 from attnbias._validate import require_choices, require_type
 from attnbias.errors import RangeError
-from attnbias.experiments.networks.result import NetworkResult
+from attnbias.experiments import ExperimentResult
 from attnbias.plots import plot_training
 from attnbias.plots.axes import draw_panels, exponent_axis, panel_axes, shared_legend
 from attnbias.plots.networks import draw_line, gather_logs, network_styles
@@ -33,12 +33,12 @@ PART_STYLES = {
 
 
 @styled
-def plot_grid(result: NetworkResult, title: str = ""):
+def plot_grid(result: ExperimentResult, title: str = ""):
     """Training loss at the end against the step size, median over the seeds that were run.
 
     Parameters
     ----------
-    result : NetworkResult
+    result : ExperimentResult
     title : str
 
     Returns
@@ -63,7 +63,7 @@ def plot_grid(result: NetworkResult, title: str = ""):
     1
     """
     remedy = 'for example experiments.load("fig6")'
-    require_type("result", result, NetworkResult, "a NetworkResult", remedy)
+    require_type("result", result, ExperimentResult, "a ExperimentResult", remedy)
     if not result.grid:
         raise RangeError(
             "result",
@@ -97,7 +97,7 @@ def plot_step_sizes(result, title: str = ""):
 
     Parameters
     ----------
-    result : NetworkResult, or dict of str to TrainingLog or sequence of TrainingLog
+    result : ExperimentResult, or dict of str to TrainingLog or sequence of TrainingLog
     title : str
 
     Returns
@@ -152,7 +152,7 @@ def plot_weight_norms(result, label=None, parts=None, title: str = ""):
 
     Parameters
     ----------
-    result : NetworkResult, or dict of str to TrainingLog or sequence of TrainingLog
+    result : ExperimentResult, or dict of str to TrainingLog or sequence of TrainingLog
     label : str or sequence of str, optional
         Optimizers to show, one panel each; all by default.
     parts : dict of str to sequence of str, optional

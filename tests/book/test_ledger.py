@@ -31,7 +31,7 @@ from book.claims.tamper import series, stalls
 from tools.files import ROOT
 
 BOOK = ROOT / "book"
-GOOD, BAD = Check("good", 1.0, 2.0), Check("bad", 3.0, 2.0)
+GOOD, BAD = Check("good", 1.0, 2.0, key="good"), Check("bad", 3.0, 2.0)
 SILENT = Check.not_applicable("silent", "T > 2", source="Theorem 2")
 CLAIMS = [claim for claims in SECTIONS.values() for claim in claims]
 EVIDENCE, STORED = Kept(), json.loads((BOOK / "results" / "ledger.json").read_text())

@@ -200,6 +200,8 @@ def digest_of(value):
         return {key: digest_of(held) for key, held in value.items() if key != "date"}
     if isinstance(value, list | tuple):
         return [digest_of(held) for held in value]
+    if isinstance(value, experiments.ExperimentResult):
+        return digest_of([value.data, value.settings, value.provenance, value.claims])
     if hasattr(value, "__dict__"):
         return {
             key: digest_of(held) for key, held in vars(value).items() if not key.startswith("_")

@@ -403,7 +403,7 @@ ROWS = [
     ("Device", "'gpu'", lambda f: fig2(device="gpu")),
     ("Range", "loss", lambda f: fig2(loss="hinge")),
     ("Range", "record", lambda f: fig2(record=[-1])),
-    ("FileFormat", "'trace'", lambda f: experiments.ExperimentResult.load(f / "trace.npz")),
+    ("FileFormat", "'trace'", lambda f: experiments.load("fig2", f / "trace.npz")),
 ]
 
 

@@ -10,13 +10,14 @@ import numpy as np
 from ..._files import new_result
 from ..._validate import require_flag, require_int, require_number
 from ...data import Dataset, make_example1
+from ...experiments.forms import Table
+from ...experiments.result import ExperimentResult
 from ...experiments.runs import seed_list
 from ...geometry.svm import solve_w_svm
 from ...sweeps import sweep
 from ..common.arguments import listed
 from .claims import claims
 from .geometry import SlackLaw, slack_law
-from .result import ExponentResult
 from .slack import plant_slack
 from .transient import transient_rate
 
@@ -24,13 +25,21 @@ if TYPE_CHECKING:
     import pandas
 
 TITLE = "The exponent of 1 - cosine across geometry and margins"
-RESULT = ExponentResult
 SIGNAL = 2.0**0.5  # norm of the means; the noise is measured by it
 RULES = ("NGD(0.02)", "NGD(0.1)", "NGD(0.5)", "NGD(0.1, momentum=0.9)", "Polyak()", "GD(1.0)")
 MARGIN_RULES = ("NGD(0.1)", "NGD(0.1, momentum=0.9)", "Polyak()", "GD(1.0)")
 FEWEST_FEATURES = 52  # n (T - 1) + 2: Example 1 has no decoder below it
 RECORDS_A_DECADE = 15
 SETTLED = 0.05  # how far from -2 a local exponent may be
+
+
+def _words(result: ExperimentResult) -> list[str]:
+    runs = result.table.groupby("part").size().to_dict()
+    counts = ", ".join(f"{count:,} runs of the {part}" for part, count in runs.items())
+    return [f"Exponents of 1 - cosine: {counts}; {result.verdict}"]
+
+
+FORM = Table("exponents", TITLE, claims, _words)
 
 
 def noisy_means(n: int, T: int, d: int, noise: float, seed: int) -> Dataset:
@@ -54,7 +63,7 @@ def run(
     workers: int | None = None,
     out=None,
     progress: bool = False,
-) -> ExponentResult:
+) -> ExperimentResult:
     """Two sweeps: six rules over features and noise, and four over planted slacks.
 
     Parameters
@@ -78,7 +87,13 @@ def run(
 
     Returns
     -------
-    ExponentResult
+    ExperimentResult
+        With a `table`, one row a run: part ("map" or "margins"), the geometry of its data, its
+        rule; exponent_k and norm_k, the exponent of 1 - cosine and the geometric mean of |W| over
+        steps 10^k to 10^(k+1); settled and settled_norm, the step and |W| from which the local
+        exponent stays within 0.05 of -2 (infinite if it never does); error and norm, the last
+        1 - cosine and |W|; settling_rate, of `attnbias.beyond.exponents.transient`; law_settled
+        and law_limit, what `slack_law` predicts of settled and of the offset of W from W_mm.
 
     Raises
     ------
@@ -98,7 +113,7 @@ def run(
     require_flag("progress", progress)
     noise, slack = listed("noise", noise, require_number), listed("slack", slack, require_number)
     both = grids(list(seeds), steps, listed("d", d, _features), noise, slack)
-    with new_result(out, f"exponents{ExponentResult.SUFFIX}") as target:
+    with new_result(out, FORM.file) as target:
         work = target and target.with_name("exponents")
         tables = []
         for name, grid in both.items():
@@ -108,7 +123,7 @@ def run(
         whole = pandas.concat(tables, ignore_index=True)
         settings = {"seeds": list(seeds), "steps": steps, "d": both["map"]["data"]["d"]}
         settings |= {"noise": noise, "slack": slack}
-        result = ExponentResult(whole, settings, claims(whole), made)
+        result = ExperimentResult(FORM, {"table": whole}, settings, made)
         if target is not None:
             result.save(target)
             shutil.rmtree(work, ignore_errors=True)

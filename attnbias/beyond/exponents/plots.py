@@ -7,12 +7,12 @@ from functools import partial
 import numpy as np
 
 from ..._validate import require_choices, require_int, require_number
+from ...experiments.result import ExperimentResult
 from ...plots.axes import shared_legend
 from ...plots.series import require_columns, several
 from ...plots.theme import INK, WIDTH, Given, new_figure, rule_family, rule_style, styled
 from ..common.plots import draw_cells, table
 from .claims import heights
-from .result import ExponentResult
 
 
 @styled(table=table("rule", "noise", "d", "n", "T"), decade=partial(require_int, low=0))
@@ -22,7 +22,7 @@ def plot_exponent_map(table, decade: int, rules=None, *, ax: Given = None):
     Parameters
     ----------
     table : pandas.DataFrame
-        Part "map" of an `ExponentResult`.
+        Part "map" of a result of "exponents".
     decade : int
         Over steps 10^decade to 10^(decade + 1).
     rules : sequence of str, optional
@@ -78,7 +78,7 @@ def plot_settling(table, decades, tolerance: float = 0.05, *, ax: Given = None):
     Parameters
     ----------
     table : pandas.DataFrame
-        Runs of an `ExponentResult`.
+        Runs of a result of "exponents".
     decades : sequence of int
         Those to draw.
     tolerance : float
@@ -122,7 +122,7 @@ def plot_settled_steps(table, *, ax: Given = None):
     Parameters
     ----------
     table : pandas.DataFrame
-        Runs of one NGD rule of part "margins" of an `ExponentResult`, without slack 0.
+        Runs of one NGD rule of part "margins" of a result of "exponents", without slack 0.
     ax : Axes, or sequence of Axes, optional
         Of a figure of one's own, one a panel; its look is kept.
 
@@ -153,6 +153,6 @@ def plot_settled_steps(table, *, ax: Given = None):
     return fig
 
 
-def plot_result(result: ExponentResult):
+def plot_result(result: ExperimentResult):
     """What `attnbias figure exponents` draws: the map over the fourth decade."""
     return plot_exponent_map(result.table[result.table["part"] == "map"], 3)

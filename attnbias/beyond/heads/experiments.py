@@ -8,6 +8,7 @@ import os
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tqdm import tqdm
@@ -19,15 +20,19 @@ from ..._threads import one_thread
 from ..._validate import require_flag, require_int, require_mapping, require_type, short
 from ...checks import CheckTable
 from ...errors import DtypeError, FileFormatError, MissingFileError, RangeError
+from ...experiments.forms import Json
+from ...experiments.result import ExperimentResult
 from ...nets import Head, load_model, random_head, record_heads
 from ...nets.data.text import load_nli
-from ...nets.heads.table import describe
+from ...nets.heads.table import describe, head_table
 from ...theorems.statements import Statement
 from ..common.arguments import seeded
-from .result import HeadResult
+from .columns import CODECS, COLUMNS, KEYS, column, words
+
+if TYPE_CHECKING:
+    import pandas
 
 TITLE = "Attention heads of a model against W_mm"
-RESULT = HeadResult
 CLAIMED = {"margin": "share of the largest margin", "cosine_span": "cosine with W_mm in the span"}
 NEAR = 0.9  # quantile of the random heads that the median head is held against [d]
 
@@ -41,7 +46,7 @@ def run(
     seed: int = 0,
     out=None,
     progress: bool = False,
-) -> HeadResult:
+) -> ExperimentResult:
     """Each head of a model on some sentences: what it selects, and how near it is to W_mm.
 
     Parameters
@@ -67,7 +72,9 @@ def run(
 
     Returns
     -------
-    HeadResult
+    ExperimentResult
+        With `rows`, one a head as `attnbias.nets.heads.table.describe` makes it, and `random`, the
+        same for heads at a random start, whose `head` is -1.
 
     Raises
     ------
@@ -108,7 +115,7 @@ def measure(
     seed: int = 0,
     out=None,
     progress: bool = False,
-) -> HeadResult:
+) -> ExperimentResult:
     """The table of these heads, and of random ones beside each layer's.
 
     Parameters
@@ -122,7 +129,7 @@ def measure(
 
     Returns
     -------
-    HeadResult
+    ExperimentResult
 
     Examples
     --------
@@ -148,14 +155,14 @@ def _place(out):
     if out is None:
         yield None
         return
-    target = target_path(as_path(out) / "heads.json")
+    target = target_path(as_path(out) / FORM.file)
     with owned(target, lambda: not target.exists()):
         yield target
 
 
 def _measured(
     found, about: dict | None, random: int, seed: int, target: Path | None, progress: bool
-) -> HeadResult:
+) -> ExperimentResult:
     places, n = _by_layer(found)
     settings = {"model": "?", "sentences": n} | require_mapping("about", about)
     settings |= {"random": require_int("random", random, low=1), "seed": seed}
@@ -164,7 +171,7 @@ def _measured(
     settings = as_stored(settings | {"heads": digest(decides)})
     partial = target and target.with_name("heads.partial.json")
     if target is not None and target.exists():
-        finished = HeadResult.load(target, claims)
+        finished = FORM.load(target)
         _require_same(target, finished.settings, settings)
         with contextlib.suppress(OSError):  # of a process that was killed when it was done
             partial.unlink()
@@ -182,9 +189,8 @@ def _measured(
             chance += map(describe, drawn)
             if partial is not None:
                 write_json(partial, PARTIAL, {"settings": settings, "rows": rows, "random": chance})
-    result = HeadResult(
-        "heads", TITLE, tuple(rows), tuple(chance), settings, claims(rows, chance), provenance()
-    )
+    data = {"columns": COLUMNS, "rows": tuple(rows), "random": tuple(chance)}
+    result = ExperimentResult(FORM, data, settings, provenance())
     if target is not None:
         result.save(target)
         partial.unlink(missing_ok=True)
@@ -234,26 +240,34 @@ def _drawn(found, places: list[int], count: int, generator) -> list[Head]:
     return [random_head(head, generator=generator) for head in heads]
 
 
-def claims(rows, random) -> CheckTable:
+def claims(result: ExperimentResult) -> CheckTable:
     """Whether training brought heads nearer to W_mm than chance: two ways of being near.
 
     Parameters
     ----------
-    rows, random : sequence of dict
-        As `describe` makes them.
+    result : ExperimentResult
+        Of "heads".
 
     Returns
     -------
     CheckTable
     """
     checks, start = [], "median head against the 90% quantile of heads at a random start"
-    for key, words in CLAIMED.items():
-        found, chance = (np.array([row[key] for row in part]) for part in (rows, random))
+    for key, measure in CLAIMED.items():
+        found, chance = (column(result, key, random) for random in (False, True))
         bound = float(np.quantile(chance, NEAR))
         above = f"{float((found > bound).mean()):.0%} of the heads are above it"
-        statement = Statement(key, f"{words}: {start}", "", ">=", "d")
+        statement = Statement(key, f"{measure}: {start}", "", ">=", "d")
         checks.append(statement.once(np.median(found), bound, reason=above))
     return CheckTable(checks)
+
+
+def _frame(result: ExperimentResult) -> pandas.DataFrame:
+    """One row a head, by layer and head."""
+    return head_table(result.rows)
+
+
+FORM = Json("heads", TITLE, claims, words, _frame, "attention heads", KEYS, CODECS)
 
 
 def _sentences(given) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._validate import require_number
+from ...experiments.result import ExperimentResult, require_result
 from ...plots.axes import MaxNLocator
 from ...plots.theme import (
     FAINT,
@@ -17,9 +18,8 @@ from ...plots.theme import (
     styled,
     withStroke,
 )
-from ..common.arguments import require_kind
 from ..common.plots import arrays, by_label, draw_runs
-from .result import HeadResult
+from .columns import column
 
 
 @styled(errors=by_label(arrays(2)), differences=by_label(arrays(2)), limit=require_number)
@@ -71,12 +71,12 @@ PANELS = {
 
 
 @styled
-def plot_head_table(result: HeadResult, *, ax: Given = None):
+def plot_head_table(result: ExperimentResult, *, ax: Given = None):
     """Saturation, cosine with W_mm and share of the margin of each head, layers by heads.
 
     Parameters
     ----------
-    result : HeadResult
+    result : ExperimentResult
         Of `attnbias.beyond.heads.experiments`.
     ax : Axes, or sequence of Axes, optional
         Of a figure of one's own, one a panel; its look is kept.
@@ -99,14 +99,14 @@ def plot_head_table(result: HeadResult, *, ax: Given = None):
     >>> len(plot_head_table(result).axes)  # three maps, each with its bar of colours
     6
     """
-    require_kind("result", result, HeadResult, 'run or load the experiment "heads"')
-    layers = len(set(result.column("layer")))
+    require_result(result, "rows", 'run or load the experiment "heads"')
+    layers = len(set(column(result, "layer")))
     fig = new_figure((WIDTH, 1.6 + min(0.14 * layers + 1, 6)), ax)
     for axis, (name, words) in zip(fig.subplots(1, 3, sharey=True), PANELS.items(), strict=True):
         cells = result.to_dataframe()[name].groupby(level=[0, 1]).mean().unstack()
         image = axis.imshow(cells, cmap=MAP, aspect="auto", vmin=0)
         if name != "attention":  # that of a random head is a matter of its size
-            _mark(axis, cells, *np.quantile(result.column(name, random=True), [0.1, 0.9]))
+            _mark(axis, cells, *np.quantile(column(result, name, random=True), [0.1, 0.9]))
         axis.grid(False)
         axis.set(xlabel="head", title=words)
         axis.xaxis.set_major_locator(MaxNLocator(4, integer=True))

@@ -14,19 +14,30 @@ from ..._records import provenance, read_table, write_table
 from ..._validate import require_flag, require_int, short
 from ...data import Dataset
 from ...errors import DtypeError, FileFormatError, InfeasibleError, SolverError
+from ...experiments.forms import Table
+from ...experiments.result import ExperimentResult
 from ...experiments.runs import seed_list
 from ..common.arguments import listed
 from ..norms.geometry import solve_norm_svm
+from .claims import claims
 from .data import make_free_queries
 from .geometry import RankBounds, frobenius_rank, nuclear_rank
-from .result import TOLERANCE, RankResult, claims
 
 if TYPE_CHECKING:
     import pandas
 
 TITLE = "Ranks of the Frobenius and the nuclear solution, with proof"
-RESULT = RankResult
+TOLERANCE = 1e-7  # below which the peers' notebook takes singular values for zero
 SIZES = ((5, 5), (10, 5), (15, 5), (5, 10), (5, 15))  # (n, T) of the peers' figure
+
+
+def _words(result: ExperimentResult) -> list[str]:
+    counts = [(result.table[f"{norm}_status"] == "solved").sum() for norm in "FN"]
+    solved = " and ".join(f"{count:,}" for count in counts)
+    return [f"Ranks of SVM solutions: {solved} of {len(result.table):,} solved; {result.verdict}"]
+
+
+FORM = Table("ranks", TITLE, claims, _words)
 
 
 def run(
@@ -37,7 +48,7 @@ def run(
     d=(1, 2, 3, 4, 5, 10, 15, 20),
     out=None,
     progress: bool = False,
-) -> RankResult:
+) -> ExperimentResult:
     """Proved bounds on both ranks for random unit tokens and free unit queries.
 
     Parameters
@@ -59,7 +70,14 @@ def run(
 
     Returns
     -------
-    RankResult
+    ExperimentResult
+        With a `table`, one row an instance: n, T, d, seed, and for each norm, F or N: F_status,
+        "solved", "infeasible", "undecided" (at the edge of it) or "not asked"; F_lower and F_upper,
+        bounds on the rank; F_rows and F_sequences, active constraints and the sequences they come
+        from; F_least, the smallest singular value that counts over the largest; F_error, the
+        bound on the distance from a solution, over the largest singular value as well; F_gap.
+        N_room, 1 minus the largest singular value of G proved below 1; N_loose, singular values
+        above 1e-7 in what the interior-point solver returned.
 
     Raises
     ------
@@ -79,7 +97,7 @@ def run(
     require_flag("progress", progress)
     features = listed("d", d, _positive)
     settings = [(n, T, each) for n, T in listed("sizes", sizes, _size) for each in features]
-    with new_result(out, f"ranks{RankResult.SUFFIX}") as target:
+    with new_result(out, FORM.file) as target:
         work = target and target.with_name("ranks")
         parts = []
         for n, T, each in tqdm(settings, disable=not progress, unit="setting"):
@@ -87,7 +105,7 @@ def run(
             parts.append(_part([n, T, each], seeds, first, file))
         table = pandas.concat(parts, ignore_index=True)
         chosen = {"seeds": seeds, "nuclear": first, "settings": [list(each) for each in settings]}
-        result = RankResult(table, chosen, claims(table), [provenance()])
+        result = ExperimentResult(FORM, {"table": table}, chosen, [provenance()])
         if target is not None:
             result.save(target)
             shutil.rmtree(work, ignore_errors=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..._validate import require_number
+from ...experiments.result import ExperimentResult
 from ...plots.series import require_columns
 from ...plots.theme import COLOURS, INK, MARKS, WIDTH, Given, new_figure, styled
 from ..common.plots import arrays, by_label, table, texts
-from .result import RankResult
+from .claims import mean_ranks
 
 
 @styled(ours=table("n", "d"), theirs=table("n", "d"), titles=texts(2))
@@ -113,6 +114,6 @@ def plot_left_over(runs, *, ax: Given = None):
     return fig
 
 
-def plot_result(result: RankResult):
+def plot_result(result: ExperimentResult):
     """What `attnbias figure ranks` draws: the mean ranks of both norms."""
-    return plot_ranks(result.means())
+    return plot_ranks(mean_ranks(result.table))

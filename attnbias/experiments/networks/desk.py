@@ -21,7 +21,7 @@ from ..._marks import digest
 from ..._records import as_stored, other_settings, provenance, read_json, write_json
 from ...errors import FileFormatError, RangeError
 from ...nets.log import TrainingLog
-from .result import NetworkResult
+from ..result import ExperimentResult
 
 
 @contextlib.contextmanager
@@ -128,7 +128,7 @@ class Desk:
         self.commits.add(str(stored["commit"]))
         return TrainingLog.from_json(stored["log"])
 
-    def close(self, result: NetworkResult) -> None:
+    def close(self, result: ExperimentResult) -> None:
         """Put the result in its place and the parts away."""
         if self.target is not None:
             result.save(self.target)

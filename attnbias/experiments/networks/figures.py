@@ -10,23 +10,16 @@ from typing import ClassVar
 import torch
 
 from ..._validate import require_choice, require_flag, require_int
-from ...checks import CheckTable
 from ...data._source import as_source
 from ...nets.data.examples import ImageExamples, TextExamples
 from ...nets.data.images import load_cifar10, load_mnist
 from ...nets.data.text import load_nli, load_toxic
 from ...nets.text import load_classifier, load_tokenizer
 from ...nets.vit import vit_small_cifar10, vit_small_mnist
-from .claims import (
-    HALF,
-    check_beside_control,
-    check_faster,
-    check_growth,
-    check_much_faster,
-    check_not_faster,
-    require_logs,
-)
-from .result import NetworkResult
+from ..claims.networks import claims
+from ..forms import Json
+from ..result import ExperimentResult
+from .files import CODECS, KEYS, frame, words
 from .runs import Plan, Recipe, train_all
 
 SIZES = ("usual", "small")
@@ -38,7 +31,6 @@ STANDS_IN = {
 }
 SMALLER = "a smaller ViT than usual: 16 patches, 2 layers of width 64"
 LENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-SIGNIFICANT = 1.25  # a gap between losses that we call significant [d]
 
 
 @dataclass(frozen=True)
@@ -48,8 +40,6 @@ class NetworkFigure:
     Attributes
     ----------
     name, TITLE : str
-    TEXT : str
-        Where the paper speaks of it.
     epochs : int
         The paper's passes over the training set.
     load : callable
@@ -63,13 +53,17 @@ class NetworkFigure:
 
     name: str
     TITLE: str
-    TEXT: str
     epochs: int
     load: Callable
     examples: tuple[int, int]
 
-    RESULT = NetworkResult
     GRIDS: ClassVar[dict[str, tuple[float, ...]]]
+
+    @property
+    def FORM(self) -> Json:
+        """What its results are like."""
+        kind = "network experiment"
+        return Json(self.name, self.TITLE, claims, words, frame, kind, KEYS, CODECS)
 
     def plan(self, seeds, source, batch_size: int, training: dict) -> Plan:
         """What `run` would do; of data on the hub, which stay there, the size is the paper's."""
@@ -88,7 +82,7 @@ class LanguageFigure(NetworkFigure):
 
     Attributes
     ----------
-    name, TITLE, TEXT : str
+    name, TITLE : str
     epochs : int
         The paper's passes over the training set.
     load : callable
@@ -128,7 +122,7 @@ class LanguageFigure(NetworkFigure):
         max_length=128,
         batch_size=32,
         **training,
-    ) -> NetworkResult | Plan:
+    ) -> ExperimentResult | Plan:
         """Fine-tune a BERT on sentences with four optimizers.
 
         Parameters
@@ -150,7 +144,7 @@ class LanguageFigure(NetworkFigure):
 
         Returns
         -------
-        NetworkResult, or the Plan of a dry run
+        ExperimentResult, or the Plan of a dry run
 
         Raises
         ------
@@ -181,34 +175,6 @@ class LanguageFigure(NetworkFigure):
         )
         return train_all(recipe, seeds, **training)
 
-    def claims(self, logs) -> CheckTable:
-        """That SNGD and SPS train faster than SGD, and much faster, over the worst seed.
-
-        SPS with either constant, since the paper's is lost; and beside SGD with clipped gradients,
-        where that was run.
-
-        Parameters
-        ----------
-        logs : dict of str to sequence of TrainingLog
-
-        Returns
-        -------
-        CheckTable
-        """
-        require_logs(logs, self.GRIDS)
-        words = {check_faster: "faster", check_much_faster: "significantly faster"}
-        ahead = [label for label in ("SNGD", "SPS", HALF) if label in logs]
-        return CheckTable(
-            [
-                *(
-                    check(f"{label} trains {words[check]} than SGD", logs, label, "SGD", self.TEXT)
-                    for check in words
-                    for label in ahead
-                ),
-                *(check for label in ahead for check in check_beside_control(logs, label)),
-            ]
-        )
-
 
 @dataclass(frozen=True)
 class VisionFigure(NetworkFigure):
@@ -216,15 +182,13 @@ class VisionFigure(NetworkFigure):
 
     Attributes
     ----------
-    name, TITLE, TEXT : str
+    name, TITLE : str
     epochs : int
         The paper's passes over the training set.
     load : callable
         From a split and a source to the images.
     model : callable
         From seed and size to a network.
-    last_claims : callable
-        From the logs and TEXT to what the text says of this figure alone, a list of Check.
 
     Notes
     -----
@@ -243,7 +207,6 @@ class VisionFigure(NetworkFigure):
     """
 
     model: Callable
-    last_claims: Callable
 
     GRIDS = dict.fromkeys(("SGD", "SNGD", "SPS"), LENGTHS) | {
         "Adam": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
@@ -251,7 +214,7 @@ class VisionFigure(NetworkFigure):
 
     def run(
         self, seeds=3, *, source="huggingface", size="usual", batch_size=128, **training
-    ) -> NetworkResult | Plan:
+    ) -> ExperimentResult | Plan:
         """Train a ViT on images with four optimizers.
 
         Parameters
@@ -270,7 +233,7 @@ class VisionFigure(NetworkFigure):
 
         Returns
         -------
-        NetworkResult, or the Plan of a dry run
+        ExperimentResult, or the Plan of a dry run
 
         Raises
         ------
@@ -303,48 +266,10 @@ class VisionFigure(NetworkFigure):
         )
         return train_all(recipe, seeds, **training)
 
-    def claims(self, logs) -> CheckTable:
-        """What the text says on the figure, claim by claim, over the worst seed.
-
-        Parameters
-        ----------
-        logs : dict of str to sequence of TrainingLog
-
-        Returns
-        -------
-        CheckTable
-        """
-        require_logs(logs, self.GRIDS)
-        polyak = [label for label in ("SPS", HALF) if label in logs]
-        return CheckTable(
-            [
-                *(
-                    check_faster(f"{label} trains faster than SGD", logs, label, "SGD", self.TEXT)
-                    for label in polyak
-                ),
-                check_faster("SNGD trains slower than SGD", logs, "SGD", "SNGD", self.TEXT),
-                *self.last_claims(logs, self.TEXT),
-                *(check for label in polyak for check in check_beside_control(logs, label)),
-            ]
-        )
-
-
-def _no_gain(logs, text: str) -> list:
-    words = "Adam has no significant gain over SGD"
-    return [check_not_faster(words, logs, "Adam", "SGD", text, SIGNIFICANT)]
-
-
-def _norms_grow(logs, text: str) -> list:
-    return [
-        check_growth(f"{label}: the norms of all layers grow", logs, label, text, ".weight")
-        for label in logs
-    ]
-
 
 fig1 = LanguageFigure(
     "fig1",
     "Figure 1: BERT on sentence pairs",
-    "Section 5, text on Fig. 1",
     10,
     load_nli,
     (392_702, 9_832),
@@ -355,7 +280,6 @@ fig1 = LanguageFigure(
 fig4 = LanguageFigure(
     "fig4",
     "Figure 4: BERT on toxic comments",
-    "Section 5 and Appendix C, text on Fig. 4",
     10,
     load_toxic,
     (1_804_874, 97_320),
@@ -368,20 +292,16 @@ fig4 = LanguageFigure(
 fig6 = VisionFigure(
     "fig6",
     "Figure 6: a ViT on MNIST",
-    "Appendix C, text on Fig. 6",
     40,
     load_mnist,
     (60_000, 10_000),
     vit_small_mnist,
-    _no_gain,
 )
 fig7 = VisionFigure(
     "fig7",
     "Figure 7: a ViT on CIFAR-10",
-    "Appendix C, text on Fig. 7",
     80,
     load_cifar10,
     (50_000, 10_000),
     vit_small_cifar10,
-    _norms_grow,
 )

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..._records import provenance
 from ...errors import RangeError
-from .claims import judged
-from .result import NetworkResult
+from ..result import ExperimentResult
 from .runs import OPTIMIZERS
 
 
-def merged(results: Sequence[NetworkResult], claims: Callable) -> NetworkResult:
+def merged(results: Sequence[ExperimentResult]) -> ExperimentResult:
     """One result of runs of different optimizers that agree in all else.
 
     Parameters
     ----------
-    results : sequence of NetworkResult
-    claims : callable
-        The figure's own.
+    results : sequence of ExperimentResult
+        Of one network's figure.
 
     Returns
     -------
-    NetworkResult
+    ExperimentResult
         Its provenance has that of each result under "parts".
 
     Raises
@@ -31,11 +29,10 @@ def merged(results: Sequence[NetworkResult], claims: Callable) -> NetworkResult:
     RangeError
         An optimizer is in two of them, or they differ in figure, seeds or settings.
     """
-    first = results[0]
-    found = {"figure": [each.name for each in results], "seeds": [each.seeds for each in results]}
-    keys = sorted({key for each in results for key in each.settings})
-    found |= {key: [each.settings.get(key) for each in results] for key in keys}
-    other = [key for key, values in found.items() if any(value != values[0] for value in values)]
+    first, owner = results[0], {label: each for each in results for label in each.logs}
+    alike = [{"figure": each.name, "seeds": each.seeds} | each.settings for each in results]
+    keys = sorted({key for each in alike for key in each})
+    other = [key for key in keys if any(each.get(key) != alike[0].get(key) for each in alike)]
     labels = [label for each in results for label in each.logs]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if other or twice:
@@ -45,12 +42,9 @@ def merged(results: Sequence[NetworkResult], claims: Callable) -> NetworkResult:
             got="different " + ", ".join(other) if other else ", ".join(twice) + " twice",
             remedy="run what is missing with the settings of the others, for other optimizers",
         )
-    order = [label for label in OPTIMIZERS if label in labels]
-    owner = {label: each for each in results for label in each.logs}
     whole = {
-        name: {label: getattr(owner[label], name)[label] for label in order}
+        name: {label: getattr(owner[label], name)[label] for label in OPTIMIZERS if label in owner}
         for name in ("logs", "losses", "step_sizes")
     }
     made = provenance() | {"parts": [each.provenance for each in results]}
-    whole |= {"claims": judged(claims, whole["logs"]), "provenance": made}
-    return dataclasses.replace(first, **whole)
+    return dataclasses.replace(first.with_data(**whole), provenance=made)

@@ -31,10 +31,10 @@ from ...nets.checkpoint import identity_of_model
 from ...nets.log import TrainingLog
 from ...nets.training import PRECISIONS, fit
 from ...optim import SNGD, SPS
+from ..claims.networks import CLIPPED, HALF
+from ..result import ExperimentResult
 from ..runs import exact_word, seed_list
-from .claims import CLIPPED, HALF, judged
 from .desk import Desk, desk_at
-from .result import NetworkResult
 
 if TYPE_CHECKING:
     from .figures import NetworkFigure
@@ -135,7 +135,7 @@ def train_all(
     out=None,
     progress: bool = False,
     dry_run: bool = False,
-) -> NetworkResult | Plan:
+) -> ExperimentResult | Plan:
     """Choose each optimizer's step size by runs of full length, train on each seed, judge.
 
     Parameters
@@ -170,7 +170,7 @@ def train_all(
 
     Returns
     -------
-    NetworkResult, or the Plan of a dry run
+    ExperimentResult, or the Plan of a dry run
 
     Raises
     ------
@@ -217,18 +217,14 @@ def train_all(
             substitutes.append(f"{words}, in place of the paper's {figure.epochs}")
         settings |= {"start": desk.starts}
         made = provenance(device) | {"commits of the runs": sorted(desk.commits)}
-        result = NetworkResult(
-            figure.name,
-            figure.TITLE,
-            logs,
-            seeds,
-            settings,
-            chosen,
-            losses,
-            tuple(substitutes),
-            judged(figure.claims, logs),
-            made,
-        )
+        data = {
+            "logs": logs,
+            "seeds": seeds,
+            "step_sizes": chosen,
+            "losses": losses,
+            "substitutes": tuple(substitutes),
+        }
+        result = ExperimentResult(figure.FORM, data, settings, made)
         desk.close(result)
     return result
 

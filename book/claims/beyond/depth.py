@@ -14,7 +14,7 @@ from attnbias.beyond.depth.geometry import predicted_selection
 from attnbias.beyond.depth.queries import contrary_pairs
 from attnbias.beyond.heads.dynamics import train_heads
 
-from ..claim import Section, judge, refuted
+from ..claim import Section, refuted
 from ..draws import normal
 from ..seeds import SEEDS
 from ..tamper import altered
@@ -67,73 +67,62 @@ def _slower(run: Trace) -> np.ndarray:
     return half - np.logaddexp.reduce(half, axis=2)[:, :, None]
 
 
-@claim("c", 'train_two_layers(data, NGD(0.8, normalise="shared")')
-@refuted("layer one selects the other token", pair_runs=altered(Trace, log_attention=_other_token))
-@refuted("layer one's gap grows half as fast", pair_runs=altered(Trace, log_attention=_slower))
+@claim("c", 'train_two_layers(data, NGD(0.8, normalise="shared")', show="slope")
+@refuted("layer one selects the other token", pair_runs=altered(log_attention=_other_token))
+@refuted("layer one's gap grows half as fast", pair_runs=altered(log_attention=_slower))
 def depth_separatrix(e):
     """On token pairs a curve in closed form decides which query layer one selects for layer two,
     and layer one's gap grows like twice the logarithm of layer two's norm."""
-    checks = []
     for seed in SEEDS["depth-separatrix"].fresh:
         run, late, said = e.run(pair_runs, seed)
         wrong = int((run.selected != said).sum())
-        checks.append(Check("starts that end elsewhere than predicted", wrong, 0))
+        yield Check("starts that end elsewhere than predicted", wrong, 0)
         gaps = late.log_attention.max(axis=2)[:, 0] - late.log_attention.min(axis=2)[:, 0]
         growth = math.log(late.W_norm[-1, 1] / late.W_norm[-8, 1])
         slope = float(gaps[-1] - gaps[-8]) / growth
-        checks.append(Check("slope of layer one's gap in log |W_2|, off 2", abs(slope - 2), 0.05))
-    return judge(
-        checks,
-        show="slope",
-        note="ten kinds of pairs, eighty random starts with steps of 0.5, ten from zero with steps "
-        "of 4, NGD with a shared norm",
+        yield Check(
+            "slope of layer one's gap in log |W_2|, off 2", abs(slope - 2), 0.05, key="slope"
+        )
+    return (
+        "ten kinds of pairs, eighty random starts with steps of 0.5, ten from zero with steps "
+        "of 4, NGD with a shared norm"
     )
 
 
-@claim("c", "double.append(train_two_layers(data, NGD(0.5)")
+@claim("c", "double.append(train_two_layers(data, NGD(0.5)", show="two")
 @refuted(
     "two layers end at 0.9 of their loss at zero",
-    train_two_layers=altered(Trace, loss=lambda run: np.maximum(run.loss, 0.9)),
+    train_two_layers=altered(loss=lambda run: np.maximum(run.loss, 0.9)),
 )
 @refuted(
     "one layer's loss falls below its value at zero",
-    train_heads=altered(Trace, loss=lambda run: 0.9 * run.loss),
+    train_heads=altered(loss=lambda run: 0.9 * run.loss),
 )
 def depth_serves_contraries(e):
     """Two layers serve sequences with one query and contrary wishes, which one layer cannot."""
-    checks = []
     for seed, length in enumerate(CUES, 100):
         data = make_cue_pair(length)
         best = (1 + math.exp(-1)) / 2
         W0 = _start(data.d, seed, 1.0, 1.0)
         two = e.run(train_two_layers, data, NGD(0.5), 100, W0=W0, record=6)
         one = e.run(train_heads, data, data.u[None], NGD(0.5), 100, W0=W0[:1], record=21)
-        checks += [
-            Check("pairs that no single layer serves", len(contrary_pairs(data)), 1, ">="),
-            Check("loss of two layers over its infimum", float(two.loss[-1]) / best, 1.01),
-            Check("least loss of one layer", float(np.min(one.loss)), 1, ">=", rounding=1e-12),
-        ]
-    return judge(
-        checks,
-        show="loss of two",
-        note="one query and contrary wishes, cues of ten lengths from 0.5 to 2, random starts",
-    )
+        yield Check("pairs that no single layer serves", len(contrary_pairs(data)), 1, ">=")
+        yield Check(
+            "loss of two layers over its infimum", float(two.loss[-1]) / best, 1.01, key="two"
+        )
+        yield Check("least loss of one layer", float(np.min(one.loss)), 1, ">=", rounding=1e-12)
+    return "one query and contrary wishes, cues of ten lengths from 0.5 to 2, random starts"
 
 
-@claim("d", "ends = check_two_layers(data, run)")
+@claim("d", "ends = check_two_layers(data, run)", show="selected")
 @refuted(
     "layer one selects another token in each sequence",
-    train_two_layers=altered(Trace, log_attention=_other_token),
+    train_two_layers=altered(log_attention=_other_token),
 )
 def depth_selects_stationary(e):
     """Layer one ends at queries that no single token would better, and layer two at their SVM."""
-    checks = []
     for seed in range(100, 110):
         data = make_two_hop(seed=seed)
         run = e.run(train_two_layers, data, NGD(1.0), 300, record=6)
-        checks += check_two_layers(data, run)
-    return judge(
-        checks,
-        show="1 - cosine",
-        note="ten data sets of kindred tokens, seeds 100 to 109, from zero",
-    )
+        yield from check_two_layers(data, run)
+    return "ten data sets of kindred tokens, seeds 100 to 109, from zero"

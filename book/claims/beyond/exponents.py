@@ -5,13 +5,12 @@ import functools
 import numpy as np
 
 from attnbias import NGD, Check, Trace, make_example1, solve_w_svm, train
-from attnbias.beyond.exponents.claims import claims
 from attnbias.beyond.exponents.geometry import triple_bracket
 from attnbias.beyond.exponents.transient import max_stable_step
 from attnbias.beyond.exponents.transient import transient_rate as rate_of
 from attnbias.data.degenerate import make_degenerate
 
-from ..claim import Section, judge, refuted, starting, without_run
+from ..claim import Section, judge, keyed, refuted, without_run
 from ..seeds import SEEDS
 from ..tamper import each, series, table
 
@@ -24,14 +23,14 @@ SHAPES = ((3, 3, 20), (2, 4, 15), (4, 2, 30), (5, 3, 40), (2, 3, 8), (6, 4, 60))
 SHORT, LONG = (0.5, 0.9), 3.0  # steps over the largest with which the offset settles
 
 
-def _study(e, *starts: str, fresh=None):
-    """A finding from the claims of the recorded study that start so, and from fresh runs."""
+def _study(e, *keys: str, fresh=None):
+    """A finding from these claims of the recorded study, and from fresh runs."""
     result = e.recorded("exponents")
     if result is None:
         return without_run("exponents")
     seeds, steps = len(result.settings["seeds"]), result.settings["steps"]
     note = f"{len(result.table):,} runs of {steps:,} steps, {seeds} seeds"
-    checks = starting(result.claims, *starts)
+    checks = keyed(result.claims, *keys)
     if fresh is not None:
         added, words = fresh(e)
         checks, note = [*checks, *added], f"{note}; {words}"
@@ -84,12 +83,12 @@ def _longer(factor: float):
 
 
 @claim("d", _STUDY)
-@refuted("exponents come a decade later", recorded=table(claims, **_SHIFTED))
+@refuted("exponents come a decade later", exponents=table(**_SHIFTED))
 @refuted("1 - cosine of fresh runs stays at 1e-4", fresh_run=each(series(W_alignment_error=1e-4)))
 def settling_rate(e):
     """NGD, momentum and Polyak steps, below the step size at which the offset stops settling, show
     the exponent -2 within 0.05 once settling rate, margin and |W| multiply to 10."""
-    return _study(e, "NGD: where rate |W| Xi >", "NGD with momentum", "Polyak", fresh=_fresh)
+    return _study(e, "settled", fresh=_fresh)
 
 
 @claim("d", "run = train(draw, NGD(share * max_stable_step(its))")
@@ -100,25 +99,24 @@ def unsettling_steps(e):
     off = _off(e, LONG)
     # such runs are chaotic: of the count only that it is more than half travels
     most = sum(value > 0.05 for value in off) > len(off) / 2
-    checks = [
-        Check("runs past 10 of which most are off -2 by more than 0.05", most * len(off), 10, ">=")
-    ]
-    return judge(checks)
+    yield Check(
+        "runs past 10 of which most are off -2 by more than 0.05", most * len(off), 10, ">="
+    )
 
 
 @claim("d", _STUDY)
-@refuted("exponents are -2 from the start", recorded=table(claims, **_SETTLED))
+@refuted("exponents are -2 from the start", exponents=table(**_SETTLED))
 def unsettled(e):
     """Before the product is a hundredth of 1 the exponent of NGD over a decade is above -1.9."""
-    return _study(e, "NGD: where rate |W| Xi <")
+    return _study(e, "unsettled")
 
 
 @claim("d", _STUDY)
-@refuted("runs are listed backwards", recorded=table(claims, **_REVERSED))
+@refuted("runs are listed backwards", exponents=table(**_REVERSED))
 def slack_law(e):
     """The step from which the exponent shows goes like one over the slack, with the constant of a
     law read off the SVM, within 25% for slacks up to 0.03."""
-    return _study(e, "NGD: the step from which", "NGD: W's offset")
+    return _study(e, "law")
 
 
 @claim("c", "data = make_degenerate(-delta)")
@@ -126,13 +124,10 @@ def slack_law(e):
 @refuted("offsets end a fifth longer", train=_longer(1.2**2))
 def triple_offset(e):
     """On three tokens of slack delta NGD's offset from W_mm freezes at log(1/delta) + O(1)."""
-    checks = []
     for slack, eta in zip(SLACKS, ETAS, strict=True):
         trace = e.run(train, make_degenerate(-slack), NGD(eta), STEPS, record=[STEPS])
         offset = float(trace.W_norm[0] * np.sqrt(2 * trace.W_alignment_error[0]))
         low, high = triple_bracket(slack, eta)
-        checks += [
-            Check("offset, from below", offset, low, sense=">="),
-            Check("offset, from above", offset, high),
-        ]
-    return judge(checks, note=f"NGD, {STEPS:,} steps, ten slacks from 0.01 to 1, steps to 0.5")
+        yield Check("offset, from below", offset, low, sense=">=")
+        yield Check("offset, from above", offset, high)
+    return f"NGD, {STEPS:,} steps, ten slacks from 0.01 to 1, steps to 0.5"

@@ -10,7 +10,7 @@ from attnbias.beyond.heads.checks import check_heads, growth_of_difference
 from attnbias.beyond.heads.decoders import interpolating_decoder
 from attnbias.beyond.heads.dynamics import train_heads
 
-from ..claim import Section, judge, refuted
+from ..claim import Section, refuted
 from ..tamper import altered, aside
 
 claim = Section("Beyond the paper", 270, source="ours", chapter="chap-two-heads")
@@ -62,33 +62,28 @@ def _farther(run: Trace) -> torch.Tensor:
     return W
 
 
-_EXCHANGED = altered(
-    Trace, W=lambda run: run.W.flip(1), W_norm=lambda run: run.W_norm[:, ::-1].copy()
-)
+_EXCHANGED = altered(W=lambda run: run.W.flip(1), W_norm=lambda run: run.W_norm[:, ::-1].copy())
 
 
-@claim("c", "check_heads(data, u, train_heads(data, u, NGD(500.0)")
+@claim("c", "check_heads(data, u, train_heads(data, u, NGD(500.0)", show="own")
 @refuted(
     "heads turn aside by 1 - cosine 0.5",
-    heads_runs=altered(Trace, W=lambda run: aside(run.W, 0.5)),
+    heads_runs=altered(W=lambda run: aside(run.W, 0.5)),
 )
 @refuted("each turns to the other's", heads_runs=_EXCHANGED)
 def heads_own(e):
     """Each of several heads turns to its own W-SVM, as long as its softmax scores stay up."""
-    checks = []
     for seed in SEEDS:
         data, u, svms, bold, _ = e.run(heads_runs, seed)
-        checks += check_heads(data, u, bold)
+        yield from check_heads(data, u, bold)
         for h, svm in enumerate(svms):
             error = bold.alignment_with(svm.weights, h)
             early = error[bold.step >= 20][0]
             words = "1 - cosine of a head with its own W_mm, at step 200 over step 20"
-            checks.append(Check(words, float(error[-1] / early), 0.2))
-    return judge(
-        checks,
-        show="1 - cosine of a head",
-        note="two decoders that prefer different tokens, ten data sets of five shapes, NGD with "
-        "steps of 200, at which M1 bites",
+            yield Check(words, float(error[-1] / early), 0.2, key="own")
+    return (
+        "two decoders that prefer different tokens, ten data sets of five shapes, NGD with "
+        "steps of 200, at which M1 bites"
     )
 
 
@@ -96,30 +91,22 @@ def heads_own(e):
 @refuted("the two lengths are exchanged", heads_runs=_EXCHANGED)
 def heads_balance(e):
     """NGD with a shared norm balances heads as if they were one SVM."""
-    checks = []
     for seed in SEEDS:
         _, _, svms, _, run = e.run(heads_runs, seed)
         ratio = float(run.W_norm[-1, 0] / run.W_norm[-1, 1]) * svms[1].norm / svms[0].norm
-        checks.append(Check("ratio of norms over predicted, minus 1", abs(ratio - 1), 0.03))
-    return judge(checks, note="ten data sets of five shapes, 250 steps of NGD with a shared norm")
+        yield Check("ratio of norms over predicted, minus 1", abs(ratio - 1), 0.03)
+    return "ten data sets of five shapes, 250 steps of NGD with a shared norm"
 
 
-@claim("c", "run = train_heads(pair, same, rule")
-@refuted("they never meet again", near_heads=altered(Trace, W=_never_meet))
-@refuted("they part twice as far", near_heads=altered(Trace, W=_farther))
+@claim("c", "run = train_heads(pair, same, rule", show="growth")
+@refuted("they never meet again", near_heads=altered(W=_never_meet))
+@refuted("they part twice as far", near_heads=altered(W=_farther))
 def heads_growth(e):
     """On one row two nearly equal heads part by a known factor at most, and meet again."""
-    checks = []
     for start in np.linspace(-3.5, -1.25, 10):
         run = e.run(near_heads, float(start))
         apart = (run.W[:, 0] - run.W[:, 1])[:, 0, 0].numpy()
         off = abs(float(apart.max() / apart[0]) / growth_of_difference(start) - 1)
-        checks += [
-            Check("largest growth over predicted, minus 1", off, 0.01),
-            Check("difference at the end over its largest", float(apart[-1] / apart.max()), 0.5),
-        ]
-    return judge(
-        checks,
-        show="largest growth",
-        note="one sequence of two tokens, ten starts with softmax 3% to 22%, 600 steps of GD",
-    )
+        yield Check("largest growth over predicted, minus 1", off, 0.01, key="growth")
+        yield Check("difference at the end over its largest", float(apart[-1] / apart.max()), 0.5)
+    return "one sequence of two tokens, ten starts with softmax 3% to 22%, 600 steps of GD"

@@ -23,7 +23,7 @@ from attnbias.beyond.joint.geometry import with_selected_tokens
 from attnbias.beyond.prompt.geometry import moving_margin
 from attnbias.dynamics.problem import random_decoder, small_start
 
-from ..claim import Section, judge, refuted
+from ..claim import Section, refuted
 from ..tamper import bent, each, stalls
 
 claim = Section("Beyond the paper", 250, source="ours", chapter="chap-joint-open")
@@ -53,17 +53,14 @@ def _other_u(run: Trace) -> Trace:
 def joint_common_step(e):
     """On even tokens a common step size makes |W| grow like (2 / Xi) log |u|, its own like t."""
     generator = np.random.default_rng(0)
-    checks = []
     for k in range(12):
         norms = {"opt_norm": generator.uniform(0.7, 2.0), "other_norm": generator.uniform(0.1, 0.5)}
         data = make_orthogonal_two_norms(2 + k % 3, 2 + k % 4, **norms)
         eta = generator.uniform(0.05, 0.3)
         rule = (NGD(eta, normalise="shared"), GD(eta), Polyak(), NGD(eta))[k % 4]
         check = check_separate_step_size if k % 4 == 3 else check_shared_step_size
-        checks += check(data, e.run(train, data, rule, STEPS, train_u=True))
-    return judge(
-        checks, note="orthogonal tokens of two sizes, n = 2 to 4, T = 2 to 5, twelve random sets"
-    )
+        yield from check(data, e.run(train, data, rule, STEPS, train_u=True))
+    return "orthogonal tokens of two sizes, n = 2 to 4, T = 2 to 5, twelve random sets"
 
 
 @claim("d", "free, shared = (found[found.rule == name] for name in short)")
@@ -81,10 +78,10 @@ def joint_log_slope(e):
         fit = np.polyfit(np.log(run.u_norm[late]), svm.margin * run.W_norm[late], 1)
         slopes.append(float(fit[0]))
     off = max(abs(slope - 2) for slope in slopes)
-    return judge(
-        [Check("slope of Xi |W| on log |u|, less 2, in size", off, 0.1)],
-        note=f"slopes {min(slopes):.3f} to {max(slopes):.3f}; (DM), n = 3 to 5, T = 2 to 4, random "
-        f"W_0, {SEEDS} seeds",
+    yield Check("slope of Xi |W| on log |u|, less 2, in size", off, 0.1)
+    return (
+        f"slopes {min(slopes):.3f} to {max(slopes):.3f}; (DM), n = 3 to 5, T = 2 to 4, random "
+        f"W_0, {SEEDS} seeds"
     )
 
 
@@ -93,7 +90,7 @@ def joint_log_slope(e):
 @refuted("u goes elsewhere", train=each(_other_u))
 def joint_chosen(e):
     """From a large u_0 joint NGD may settle on other tokens, and goes to their SVMs."""
-    checks, moved = [], 0
+    moved = 0
     for seed in range(SEEDS):
         data = make_dm(3 + seed % 3, T=2 + seed % 3, d=60, seed=seed)
         u0 = random_decoder(60, 10.0, seed)
@@ -102,11 +99,9 @@ def joint_chosen(e):
         moved += int((seen.opt != data.opt).any())
         for now, svm in ((run.W, solve_w_svm(seen)), (run.u, solve_u_svm(seen))):
             cosine = float((now * svm.weights).sum()) / float(now.norm()) / svm.norm
-            checks.append(Check("1 - cosine with the SVM of the attended tokens", 1 - cosine, 1e-3))
-    checks.append(Check("seeds that attend to other than the optimal tokens", moved, 1, ">="))
-    return judge(
-        checks, note=f"(DM), n = 3 to 5, T = 2 to 4, |u_0| = 10, {SEEDS} seeds, {moved} attend so"
-    )
+            yield Check("1 - cosine with the SVM of the attended tokens", 1 - cosine, 1e-3)
+    yield Check("seeds that attend to other than the optimal tokens", moved, 1, ">=")
+    return f"(DM), n = 3 to 5, T = 2 to 4, |u_0| = 10, {SEEDS} seeds, {moved} attend so"
 
 
 @claim("d", "moving_margin(")
@@ -123,10 +118,6 @@ def joint_moving_margin(e):
         svm = solve_w_svm(data)
         predicted = 1 - float((V * svm.weights).sum()) / svm.norm
         away.append(float(run.W_alignment_error[-1]) / predicted)
-    return judge(
-        [
-            Check("1 - cosine of W with the moving margin's direction", max(errors), 1e-3),
-            Check("its 1 - cosine with W_mm over the limit predicted", min(away), 0.9, ">="),
-        ],
-        note="ten pairs of sequences, the second does not support u_mm; no decay",
-    )
+    yield Check("1 - cosine of W with the moving margin's direction", max(errors), 1e-3)
+    yield Check("its 1 - cosine with W_mm over the limit predicted", min(away), 0.9, ">=")
+    return "ten pairs of sequences, the second does not support u_mm; no decay"

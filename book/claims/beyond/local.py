@@ -14,7 +14,7 @@ from attnbias.geometry.coherence import token_coherence
 from attnbias.theorems import check_lock, check_unequal_scores
 from book.studies.coherent import make_coherent
 
-from ..claim import Section, judge, refuted
+from ..claim import Section, refuted
 from ..draws import normal
 from ..tamper import altered, aside, each, retold, series, swaps
 
@@ -37,56 +37,48 @@ def trap_runs(score: float) -> dict[str, Trace]:
     }
 
 
-@claim("c", "table = check_score_trap(data, trace, svm=svm)")
+@claim("c", "table = check_score_trap(data, trace, svm=svm)", show="softmax")
 @refuted("near and far starts change places", trap_runs=swaps("near", "far"))
 @refuted("gaps move the other way", trap_runs=retold(gaps=lambda run, old: 2 * old[0] - old))
 def score_trap(e):
     """On three tokens any score s > 0 of the far one traps all starts that are far enough against
     W_mm, and frees those up to log(3/s - 1)."""
-    checks = []
     for score in SCORES:
         data, runs = make_score_trap(score), e.run(trap_runs, score)
         for run in runs.values():
-            checks += check_score_trap(data, run)
+            yield from check_score_trap(data, run)
         near, far = (float(runs[name].opt_score[-1]) for name in ("near", "far"))
-        checks += [
-            Check("softmax at the optimal token from the near start", near, 0.99, ">="),
-            Check("softmax at the optimal token from the far start", far, 0.01),
-        ]
-    note = f"three tokens, ten scores from {SCORES[0]} to {SCORES[-1]}, starts 5% below and above"
-    return judge(checks, show="softmax", note=note)
+        yield Check(
+            "softmax at the optimal token from the near start", near, 0.99, ">=", key="softmax"
+        )
+        yield Check("softmax at the optimal token from the far start", far, 0.01, key="softmax")
+    return f"three tokens, ten scores from {SCORES[0]} to {SCORES[-1]}, starts 5% below and above"
 
 
-@claim("c", "trace = train(equal, NGD(0.2)")
+@claim("c", "trace = train(equal, NGD(0.2)", show="cosine")
 @refuted("the softmax stays at 0.1", train=each(series(log_nonopt_score=-0.105)))
 @refuted("1 - cosine stays at 0.5", train=each(series(W_alignment_error=0.5)))
 def equal_scores_free(e):
     """With equal scores the same tokens trap no start."""
-    data, checks = make_score_trap(0.0), []
+    data = make_score_trap(0.0)
     svm = solve_w_svm(data)
     for k in range(10):
         W0 = normal(k, 2, 2)
         W0 = adversarial_init(svm, FAR / svm.margin) if k == 0 else W0 * (10 * k / W0.norm())
         run = e.run(train, data, NGD(0.2), 20_000, W0=W0, svm=svm)
-        checks += [
-            Check("1 - cosine at the end", float(run.W_alignment_error[-1]), 1e-2),
-            Check("softmax at the optimal token", float(run.opt_score[-1]), 0.99, ">="),
-        ]
-    return judge(
-        checks,
-        show="1 - cosine",
-        note="the same tokens with equal scores, 100 margins against W_mm and nine random starts "
-        "of norms to 90; proved for every start",
+        yield Check("1 - cosine at the end", float(run.W_alignment_error[-1]), 1e-2, key="cosine")
+        yield Check("softmax at the optimal token", float(run.opt_score[-1]), 0.99, ">=")
+    return (
+        "the same tokens with equal scores, 100 margins against W_mm and nine random starts "
+        "of norms to 90; proved for every start"
     )
 
 
-@claim("d", '"local": check_locally_optimal(data, chosen, svm=other).all_hold')
-@refuted(
-    "runs turn aside by 1 - cosine 0.01", train=altered(Trace, W=lambda run: aside(run.W, 0.01))
-)
+@claim("d", '"local": check_locally_optimal(data, chosen, svm=other).all_hold', show="cosine")
+@refuted("runs turn aside by 1 - cosine 0.01", train=altered(W=lambda run: aside(run.W, 0.01)))
 def locks_are_local(e):
     """A run that locks does so at locally optimal tokens, in the direction of their SVM."""
-    checks, locked = [], 0
+    locked = 0
     for seed in SEEDS:
         data = make_unequal_scores(3, 4, 30, spread=0.3, correlation=0.9, seed=seed)
         svm = solve_w_svm(data)
@@ -97,38 +89,36 @@ def locks_are_local(e):
             locked += 1
             local = solve_w_svm(data, tokens)
             cosine = float((W * local.weights).sum() / (W.norm() * local.norm))
-            checks += [*check_locally_optimal(data, tokens, svm=local)]
-            checks.append(Check("1 - cosine with the SVM of the selected tokens", 1 - cosine, 1e-3))
-    checks.append(Check("runs that lock", locked, 10, ">="))
-    note = f"{locked} of seeds 100 to 119 lock, all at locally optimal tokens"
-    return judge(checks, show="1 - cosine", note=note)
+            yield from check_locally_optimal(data, tokens, svm=local)
+            yield Check(
+                "1 - cosine with the SVM of the selected tokens", 1 - cosine, 1e-3, key="cosine"
+            )
+    yield Check("runs that lock", locked, 10, ">=")
+    return f"{locked} of seeds 100 to 119 lock, all at locally optimal tokens"
 
 
-@claim("c", "check_unequal_scores(data, run", chapter="chap-unequal")
+@claim("c", "check_unequal_scores(data, run", chapter="chap-unequal", show="growth")
 @refuted("gaps fall", train=retold(gaps=lambda run, old: -old))
 @refuted("W stays at 1 - cosine 0.5", train=retold(W_alignment_error=0.5))
 def unequal_scores(e):
     """Without Assumption 2, tokens coherent below their score gaps turn to W_mm: no gap falls below
     its start."""
-    checks = []
     for seed in range(6):
         data = make_coherent(seed, n=1 + seed % 3, T=3, gap=0.5)
         rule = NGD(0.9 * min(token_coherence(data).largest_step, 1000.0))
-        checks += check_unequal_scores(data, e.run(train, data, rule, 5000, record=150))
-    note = "six sets at the limit of C1 and C2, n = 1 to 3, the longest steps of C3, 1000 at most"
-    return judge(checks, show="least change", note=note)
+        yield from check_unequal_scores(data, e.run(train, data, rule, 5000, record=150))
+    return "six sets at the limit of C1 and C2, n = 1 to 3, the longest steps of C3, 1000 at most"
 
 
-@claim("c", "check_lock(data, run", chapter="chap-unequal")
+@claim("c", "check_lock(data, run", chapter="chap-unequal", show="ahead")
 @refuted("no gap is negative", train=retold(gaps=lambda run, old: np.abs(old)))
 def score_lock(e):
     """Inner products below 0.2 of the optimal square do not do: a wrong token keeps attention."""
-    checks = []
     for gap in (0.001, 0.01, 0.02, 0.03, 0.04):
         data = make_score_lock(gap)
         for rule in (NGD(0.1), GD(0.5)):
             run = e.run(train, data, rule, 5000, record=range(0, 5001, 10))
-            checks += check_lock(data, run)
+            yield from check_lock(data, run)
             words = "gap of the optimal token to the second at the end"
-            checks.append(Check(words, float(run.gaps[-1, 0]), -1.0))
-    return judge(checks, show="least velocity", note="three tokens, five score gaps, GD and NGD")
+            yield Check(words, float(run.gaps[-1, 0]), -1.0)
+    return "three tokens, five score gaps, GD and NGD"

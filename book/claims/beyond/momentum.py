@@ -16,7 +16,7 @@ from attnbias.beyond.momentum.dynamics import train_accelerated
 from attnbias.data.degenerate import make_degenerate
 from attnbias.geometry.constants import limit_offset
 
-from ..claim import Section, judge, refuted
+from ..claim import Section, refuted
 from ..draws import normal
 from ..seeds import SEEDS
 from ..tamper import each, retold, series, swaps
@@ -97,42 +97,35 @@ _LONGER = each(series(W_alignment_error=lambda run, old: 1.1 * old))
 _IDLE_STOPS = each(series(gaps=lambda run, old: np.vstack([old[:2], old[1:2]])))
 
 
-@claim("c", "check_single_row(pair, each)")
+@claim("c", "check_single_row(pair, each)", show="exponent")
 @refuted("both stay at 1 - cosine 0.5", pair_runs=each(_STALLS))
 @refuted("the two methods change places", pair_runs=swaps(BALL, DUAL))
 def momentum_pair(e):
     """On one constraint a heavy ball and dual acceleration have closed forms, with the exponents -2
     and -4."""
-    data, checks = make_separation_pair(), []
+    data = make_separation_pair()
     for k in range(10):
         for (name, run), power in zip(e.run(pair_runs, k).items(), (2, 4), strict=True):
-            checks += check_single_row(data, run)
+            yield from check_single_row(data, run)
             late = run.step >= STEPS // 10
             slope = np.polyfit(np.log(run.step[late]), np.log(run.W_alignment_error[late]), 1)[0]
             words = f"exponent of 1 - cosine, {name}, plus {power}, in size"
-            checks.append(Check(words, abs(float(slope) + power), 0.05))
-    return judge(
-        checks,
-        show="exponent",
-        note=f"the pair of Section 3.3, ten step sizes, momenta and random starts, {STEPS} steps",
-    )
+            yield Check(words, abs(float(slope) + power), 0.05, key="exponent")
+    return f"the pair of Section 3.3, ten step sizes, momenta and random starts, {STEPS} steps"
 
 
-@claim("c", "check_momentum_path(pair, each)")
+@claim("c", "check_momentum_path(pair, each)", show="along_low")
 @refuted("with a heavy ball |W| grows like log t", train=_LOGARITHMIC)
 @refuted("with dual acceleration |W| grows like t", train_accelerated=_LINEAR)
 def momentum_path(e):
     """Under Assumption 2 W grows along W_mm at least in proportion to t / (1 - beta) with a heavy
     ball, to t^2 with dual acceleration."""
-    checks = []
     for k, seed in enumerate(range(200, 210)):
         data, svm = _instance(seed)
         ball = e.run(train, data, NGD(ETAS[k], momentum=BETAS[k]), 1000, svm=svm)
         dual = e.run(train_accelerated, data, ETAS[k], 1000, svm=svm)
-        checks += [c for run in (ball, dual) for c in check_momentum_path(data, run, svm=svm)]
-    return judge(
-        checks, show="<W_t", note="ten data sets of five shapes, ten step sizes and momenta"
-    )
+        yield from [c for run in (ball, dual) for c in check_momentum_path(data, run, svm=svm)]
+    return "ten data sets of five shapes, ten step sizes and momenta"
 
 
 @claim("d", "offset = each.W_norm[-1] * math.sqrt(2 * each.W_alignment_error[-1])")
@@ -140,25 +133,24 @@ def momentum_path(e):
 def same_offset(e):
     """Where every row supports W_mm, momentum with steps of 0.1 leaves the offset's limit where it
     is."""
-    checks = [
+    yield from [
         Check(f"offset over its prediction, minus 1, {name}", _off(seed, run), 1e-4)
         for seed in _seeds(True)
         for name, run in e.run(offset_runs, seed).items()
     ]
-    return judge(checks, note="the first ten seeds where it is so")
+    return "the first ten seeds where it is so"
 
 
 @claim("d", "parts = offset_parts(svm, each.gaps[each.step >= 1000])")
 @refuted("gaps stop at step 1,001", idle_run=_IDLE_STOPS)
 def idle_logarithm(e):
     """Idle rows make the offset of dual acceleration grow like log t."""
-    checks = []
     for seed in _seeds(False):
         beyond = offset_parts(_instance(seed)[1], e.run(idle_run, seed).gaps).beyond
         ahead = beyond[0] + 1001 * (beyond[1] - beyond[0]) * math.log(STEPS / 1000)
         away = float((beyond[2] - ahead).norm() / ahead.norm())
-        checks.append(Check("idle part of the offset against its logarithm", away, 5e-3))
-    return judge(checks, note="the first ten seeds with idle rows")
+        yield Check("idle part of the offset against its logarithm", away, 5e-3)
+    return "the first ten seeds with idle rows"
 
 
 @claim("d", "max_stable_step(")
@@ -166,12 +158,11 @@ def idle_logarithm(e):
 @refuted("1 - cosine ends a tenth higher", settling_runs=_LONGER)
 def settling_step(e):
     """The offset of dual acceleration settles up to the step size 4 / (3 chi) and no further."""
-    checks = []
     for seed in _seeds(True):
         for share, run in e.run(settling_runs, seed).items():
             words = f"distance to the fixed point at {share:g} of the step size"
-            checks.append(Check(words, _off(seed, run), 1e-3, "<=" if share < 1 else ">="))
-    return judge(checks, note="5000 steps, the first ten seeds without idle rows")
+            yield Check(words, _off(seed, run), 1e-3, "<=" if share < 1 else ">=")
+    return "5000 steps, the first ten seeds without idle rows"
 
 
 @claim("c", "check_momentum_triple(triple, ball)")
@@ -179,8 +170,8 @@ def settling_step(e):
 @refuted("1 - cosine stays at 0.5", train=each(_STALLS))
 def momentum_triple(e):
     """On the degenerate triple a heavy ball's offset grows like log t."""
-    data, checks = make_degenerate(), []
+    data = make_degenerate()
     for eta, beta in zip(ETAS, BETAS, strict=True):
         run = e.run(train, data, NGD(eta, momentum=beta), STEPS)
-        checks += check_momentum_triple(data, run)
-    return judge(checks, note=f"ten step sizes and momenta, {STEPS} steps")
+        yield from check_momentum_triple(data, run)
+    return f"ten step sizes and momenta, {STEPS} steps"

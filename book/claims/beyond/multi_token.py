@@ -13,7 +13,7 @@ from attnbias.beyond.multi_token.geometry import selected_sets, solve_several_sv
 from attnbias.beyond.next_token.ties import soft_parts
 from book.studies.relu import describe_run, flat_sequences, train_relu
 
-from ..claim import Section, judge, refuted
+from ..claim import Section, refuted
 from ..seeds import SEEDS
 from ..tamper import altered, aside
 
@@ -111,50 +111,46 @@ def _alike(run: Trace) -> np.ndarray:
 
 
 def _aside(error: float):
-    return altered(Trace, W=lambda run: aside(run.W, error))
+    return altered(W=lambda run: aside(run.W, error))
 
 
 _SPLIT = "split = train_nonlinear_many(datas, head, NGD(eta), steps, split=rows)"
 
 
-@claim("c", "found = selected_sets(torch.from_numpy(run.log_attention[-1]))")
-@refuted("one token more is kept", split_runs=altered(Trace, log_attention=_one_more))
+@claim("c", "found = selected_sets(torch.from_numpy(run.log_attention[-1]))", show="shares")
+@refuted("one token more is kept", split_runs=altered(log_attention=_one_more))
 @refuted(
     "shares are nearer to equal ones",
-    split_runs=altered(Trace, log_attention=_other_shares),
+    split_runs=altered(log_attention=_other_shares),
 )
 def several_mixture(e):
     """Under a concave quadratic head attention keeps the tokens of the best mixture, with its
     shares."""
-    checks = []
     for (_, mixture, _), run in zip(_cases(), e.run(split_runs, DRAWS, 0.5, 2000), strict=True):
         found = selected_sets(torch.from_numpy(run.log_attention[-1]))
         off = np.abs(np.exp(run.log_attention[-1]) - mixture.weights.numpy()).max()
-        checks += [
-            Check(
-                "tokens outside the set or in it, against prediction",
-                float((found != mixture.sets).sum()),
-                0.0,
-            ),
-            Check("shares, off by", float(off), 1e-3),
-        ]
-    return judge(checks, show="shares", note=NOTE)
+        yield Check(
+            "tokens outside the set or in it, against prediction",
+            float((found != mixture.sets).sum()),
+            0.0,
+        )
+        yield Check("shares, off by", float(off), 1e-3, key="shares")
+    return NOTE
 
 
-@claim("c", "whole.alignment_with(svm.weights)[-1], check_several(run, svm)")
+@claim("c", "whole.alignment_with(svm.weights)[-1], check_several(run, svm)", show="cosine")
 @refuted("W turns aside by 1 - cosine 0.5", split_runs=_aside(0.5))
 def several_rate(e):
     """Steps normalised across the ties alone turn to the several-token SVM within an explicit
     bound."""
-    checks = []
     for (_, _, svm), run in zip(_cases(), e.run(split_runs, DRAWS, 2.0, 1000), strict=True):
         error = run.alignment_with(svm.weights)
         early = float(error[run.step >= 100][0])
-        checks += [
-            check_several(run, svm),
-            Check("1 - cosine at step 1000 over step 100", float(error[-1]) / early, 0.2),
-        ]
-    return judge(checks, show="1 - cosine at", note=f"{NOTE}, steps of 2")
+        yield check_several(run, svm)
+        yield Check(
+            "1 - cosine at step 1000 over step 100", float(error[-1]) / early, 0.2, key="cosine"
+        )
+    return f"{NOTE}, steps of 2"
 
 
 @claim("d", _SPLIT)
@@ -162,41 +158,35 @@ def several_rate(e):
 def several_law(e):
     """With short steps 1 - cosine then falls like 1/t^2 with a constant known before the run,
     within 1% after 2,000 steps of 0.5."""
-    checks = []
     for (data, mixture, svm), run in zip(
         _cases(), e.run(split_runs, DRAWS, 0.5, 2000), strict=True
     ):
         size = predict_settled(data, mixture, svm).size
         away = (0.5 * run.step[-1]) ** 2 * run.alignment_with(svm.weights)[-1]
-        checks.append(
-            Check(
-                "(eta t)^2 (1 - cosine) over its prediction, off by",
-                abs(float(away) / (size**2 / 2) - 1),
-                0.01,
-            )
+        yield Check(
+            "(eta t)^2 (1 - cosine) over its prediction, off by",
+            abs(float(away) / (size**2 / 2) - 1),
+            0.01,
         )
-    return judge(checks, note=NOTE)
+    return NOTE
 
 
 @claim("d", "plain = train_nonlinear_many(datas, head, NGD(0.1), steps)")
-@refuted("the swing is averaged away", plain_runs=altered(Trace, W=_calm))
+@refuted("the swing is averaged away", plain_runs=altered(W=_calm))
 def several_swing(e):
     """NGD with one norm leaves the finite part swinging by half a step."""
-    checks = []
     for (data, mixture, svm), run in zip(_cases(), e.run(plain_runs), strict=True):
         finite = predict_settled(data, mixture, svm).finite.numpy()
         off = np.linalg.norm(soft_parts(run, svm.rows)[-15:] - finite, axis=(1, 2)).mean()
-        checks.append(
-            Check(
-                "distance of the finite part over half a step, mean late, off 1 by",
-                abs(float(off) / 0.05 - 1),
-                0.1,
-            )
+        yield Check(
+            "distance of the finite part over half a step, mean late, off 1 by",
+            abs(float(off) / 0.05 - 1),
+            0.1,
         )
-    return judge(checks, note=NOTE + ", steps of 0.1")
+    return NOTE + ", steps of 0.1"
 
 
-@claim("d", "draws, runs = train_relu(d")
+@claim("d", "draws, runs = train_relu(d", show="median")
 @refuted("W turns aside by 1 - cosine 0.1", relu_runs=_aside(0.1))
 def several_flat(e):
     """A sequence in a flat region of a relu head drops out of the SVM: where sets are strictly
@@ -209,32 +199,27 @@ def several_flat(e):
             if row["status"] == "kept" and row["strict"] and np.isfinite(row["active"]):
                 rows.append((row["active"], row["hard"]))
     rest, every = np.array(rows).T
-    checks = [
-        Check(
-            "median 1 - cosine with the SVM of the other sequences over that with the SVM of all",
-            float(np.median(rest) / np.median(every)),
-            0.1,
-        ),
-        Check("share of runs nearer to the former", float((rest < every).mean()), 0.75, ">="),
-        Check("runs with a flat sequence", len(rows), 10, ">="),
-    ]
-    note = f"{len(rows)} strictly decided runs, d = 4"
-    return judge(checks, show="median", note=note)
+    yield Check(
+        "median 1 - cosine with the SVM of the other sequences over that with the SVM of all",
+        float(np.median(rest) / np.median(every)),
+        0.1,
+        key="median",
+    )
+    yield Check("share of runs nearer to the former", float((rest < every).mean()), 0.75, ">=")
+    yield Check("runs with a flat sequence", len(rows), 10, ">=")
+    return f"{len(rows)} strictly decided runs, d = 4"
 
 
 @claim("d", "run = train_nonlinear(one, QuadraticHead(scores, 0.5), GD(8.0)")
-@refuted("the tied token falls like another", tie_run=altered(Trace, log_attention=_alike))
+@refuted("the tied token falls like another", tie_run=altered(log_attention=_alike))
 def several_tie(e):
     """A token at the edge of the best mixture vanishes like t^(-1/2) under GD, others like 1/t."""
-    checks = []
     for k in range(len(TIES)):
         run = e.run(tie_run, k)
         falls = [
             fit_rate(run.step[1:], np.exp(run.log_attention[1:, 0, t]), window=(300, 1500)).exponent
             for t in (2, 3)
         ]
-        checks += [
-            Check("exponent of the tied token's softmax, plus 1/2", abs(falls[0] + 0.5), 0.1),
-            Check("exponent of another's, plus 1", abs(falls[1] + 1), 0.1),
-        ]
-    return judge(checks, note="one sequence of four tokens, ten heads, 1500 steps of GD")
+        yield Check("exponent of the tied token's softmax, plus 1/2", abs(falls[0] + 0.5), 0.1)
+        yield Check("exponent of another's, plus 1", abs(falls[1] + 1), 0.1)
+    return "one sequence of four tokens, ten heads, 1500 steps of GD"

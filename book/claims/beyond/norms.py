@@ -11,7 +11,7 @@ from attnbias.beyond.norms.dynamics import train_adam, train_steepest
 from attnbias.beyond.norms.geometry import NORMS, norm_margin, solve_norm_svm
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 
-from ..claim import Section, judge, refuted
+from ..claim import Section, refuted
 from ..seeds import SEEDS
 from ..tamper import altered, aside, each, swaps
 
@@ -84,34 +84,31 @@ def _stalled(run: Trace) -> Trace:
     return dataclasses.replace(run, W=W)
 
 
-_ASIDE = altered(Trace, W=lambda run: aside(run.W, 0.1))
+_ASIDE = altered(W=lambda run: aside(run.W, 0.1))
 
 
-@claim("d", "runs = {titles[norm]: train_steepest(")
+@claim("d", "runs = {titles[norm]: train_steepest(", show="share")
 @refuted("sign descent and NGD change places", steepest_runs=swaps("max", "frobenius"))
 @refuted("runs turn aside by 1 - cosine 0.1", steepest_runs=_ASIDE)
 @refuted("runs stop turning after 500 steps", steepest_runs=each(_stalled, Trace))
 def each_norm_its_svm(e):
     """Normalised steepest descent in a norm comes within 10% of the largest margin of that norm in
     1,000 short steps, and goes on."""
-    checks = []
     for seed in FRESH:
         for rule, run in e.run(steepest_runs, seed).items():
             first, last = _shares(seed, run, rule)
             words = f"share of the largest {rule} margin"
-            checks.append(Check(words, last, 0.9, ">="))
-            checks.append(
-                Check(f"{words}, missing, over that at step 500", (1 - last) / (1 - first), 0.95)
-            )
-    return judge(checks, show="share of the largest", note=NOTE)
+            yield Check(words, last, 0.9, ">=", key="share")
+            yield Check(f"{words}, missing, over that at step 500", (1 - last) / (1 - first), 0.95)
+    return NOTE
 
 
-@claim("d", "runs = {titles[norm]: train_steepest(")
+@claim("d", "runs = {titles[norm]: train_steepest(", show="lead")
 @refuted("sign descent and NGD change places", steepest_runs=swaps("max", "frobenius"))
 def own_norm_leads(e):
     """Each norm's own rule reaches the most of that norm's largest margin in 1,000 short steps; the
     best of the other rules reaches from less than half of it to over 90%."""
-    checks, others = [], []
+    others = []
     for seed in FRESH:
         runs = e.run(steepest_runs, seed)
         for norm in NORMS:
@@ -119,13 +116,10 @@ def own_norm_leads(e):
             own = shares.pop(norm)
             others.append(max(shares.values()))
             words = f"lead of the {norm} norm's own rule on the best other, in shares of its margin"
-            checks.append(Check(words, own - others[-1], 1e-6, ">="))
-    checks += [
-        Check("best share of another rule, least of all", min(others), 0.5),
-        Check("best share of another rule, largest of all", max(others), 0.9, ">="),
-    ]
-    note = f"the best of the others reaches {min(others):.2f} to {max(others):.3f}, {NOTE}"
-    return judge(checks, show="lead", note=note)
+            yield Check(words, own - others[-1], 1e-6, ">=", key="lead")
+    yield Check("best share of another rule, least of all", min(others), 0.5)
+    yield Check("best share of another rule, largest of all", max(others), 0.9, ">=")
+    return f"the best of the others reaches {min(others):.2f} to {max(others):.3f}, {NOTE}"
 
 
 @claim("d", "train_factors(\n        data, *make_factors(12, 12")
@@ -133,28 +127,24 @@ def own_norm_leads(e):
 def factors_nuclear(e):
     """NGD on factors of W = K Q' of full width from a small start comes within 10% of the largest
     margin of the nuclear norm in 800 steps."""
-    checks = []
     for seed in FRESH:
         share = _shares(seed, e.run(factor_run, seed), "nuclear")[-1]
-        checks.append(Check("share of the largest nuclear margin", share, 0.9, ">="))
-    return judge(checks, note=NOTE)
+        yield Check("share of the largest nuclear margin", share, 0.9, ">=")
+    return NOTE
 
 
-@claim("d", "run = train_adam(data, eta")
+@claim("d", "run = train_adam(data, eta", show="slow")
 @refuted("the slow and the fast run change places", adam_runs=swaps(0.9, 8.0))
-@refuted("gaps grow twice as fast", adam_runs=altered(Trace, gaps=lambda run: 2 * run.gaps))
+@refuted("gaps grow twice as fast", adam_runs=altered(gaps=lambda run: 2 * run.gaps))
 def adam_speed(e):
     """Adam's gaps grow by at most -log(beta_2) / 2 a step; it reaches 90% of the largest max-norm
     margin where its step size asks for 0.9 of that, and less where it asks for eight times the
     limit."""
-    checks = []
     for seed in FRESH:
         runs = e.run(adam_runs, seed)
         slow, fast = (_shares(seed, run, "max")[-1] for run in runs.values())
         growths = [float(np.diff(run.gaps.min(axis=1))[0]) / 1000 for run in runs.values()]
-        checks += [
-            Check("share at 0.9 of the limiting speed", slow, 0.9, ">="),
-            Check("share at 8 of the limiting speed over that at 0.9", fast / slow, 0.98),
-            Check("growth of the least gap a step over its limit", max(growths) / SPEED, 1.01),
-        ]
-    return judge(checks, show="share at 0.9", note=f"beta_2 = 0.95, 2000 steps, {NOTE}")
+        yield Check("share at 0.9 of the limiting speed", slow, 0.9, ">=", key="slow")
+        yield Check("share at 8 of the limiting speed over that at 0.9", fast / slow, 0.98)
+        yield Check("growth of the least gap a step over its limit", max(growths) / SPEED, 1.01)
+    return f"beta_2 = 0.95, 2000 steps, {NOTE}"

@@ -8,7 +8,7 @@ from attnbias.beyond.overparam.data import drop_signal_feature, make_weak_signal
 from attnbias.beyond.overparam.geometry import wendel_share
 from attnbias.dynamics.problem import adversarial_init
 
-from ..claim import Section, judge, refuted
+from ..claim import Section, refuted
 from ..tamper import each, series
 
 claim = Section("Beyond the paper", 240, source="ours", chapter="chap-global")
@@ -52,12 +52,11 @@ _NOTE = f"five shapes n, T to 8, 2 and 2, 5, d = 4 nT, seeds 100 to 119, norm {F
 @refuted("two choices more are feasible", count_feasible=lambda count: count + 2)
 def feasible_counting(e):
     """For two tokens a sequence the W-SVM is feasible for Wendel's share of the choices."""
-    checks = []
     for k in range(12):
         n = 4 + k % 4
         off = abs(e.run(count_feasible, n, 0.25 * (k % 3), 100 + k) - 2**n * wendel_share(n, 4))
-        checks.append(Check("feasible choices of optimal tokens minus predicted", off, 1e-9))
-    return judge(checks, note="all choices on twelve draws, n = 4 to 7, T = 2, d = 2")
+        yield Check("feasible choices of optimal tokens minus predicted", off, 1e-9)
+    return "all choices on twelve draws, n = 4 to 7, T = 2, d = 2"
 
 
 @claim("d", '"data": {"model": make_weak_signal, "n": 6, "T": 4, "d": dims, "correlation": rhos')
@@ -65,7 +64,8 @@ def feasible_counting(e):
 def overparam_plain(e):
     """At d = 4 nT independent features bring even starts against W_mm home."""
     least = min(_final_scores(e, 0.0))
-    return judge([Check("least softmax at the optimal tokens", least, 0.99, ">=")], note=_NOTE)
+    yield Check("least softmax at the optimal tokens", least, 0.99, ">=")
+    return _NOTE
 
 
 @claim("d", '"data": {"model": make_weak_signal, "n": 6, "T": 4, "d": dims, "correlation": rhos')
@@ -74,4 +74,5 @@ def overparam_correlated(e):
     """With features that share an axis dimension alone is not enough."""
     lost = sum(score < 0.9 for score in _final_scores(e, 0.9))
     check = Check("runs that do not end right, correlation 0.9", lost, 1, ">=")
-    return judge([check], note=f"as d grows K has a limit; {_NOTE}")
+    yield check
+    return f"as d grows K has a limit; {_NOTE}"

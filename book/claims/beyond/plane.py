@@ -16,7 +16,7 @@ from attnbias.beyond.ranks.data import make_free_queries
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.dynamics.trace import alignment_error
 
-from ..claim import Section, judge, refuted
+from ..claim import Section, refuted
 from ..seeds import SEEDS
 from ..tamper import altered, aside, swaps
 
@@ -53,17 +53,21 @@ def plane_factors(seed: int, tokens: int) -> dict[str, Trace]:
     }
 
 
-_ASIDE = altered(Trace, W=lambda run: aside(run.W, 0.01))
+_ASIDE = altered(W=lambda run: aside(run.W, 0.01))
 
 
-@claim("d", "W = train_matrices(data, NGD(0.1), long, W0=free_starts(seed=seed)[0], **LOGISTIC)")
+@claim(
+    "d",
+    "W = train_matrices(data, NGD(0.1), long, W0=free_starts(seed=seed)[0], **LOGISTIC)",
+    show="exponent",
+)
 @refuted(
     "W turns aside by 1 - cosine 1e-3", train_matrices=lambda W: torch.as_tensor(aside(W, 1e-3))
 )
 def free_local_ends(e):
     """With free queries and unequal scores runs of NGD that have settled are at locally optimal
     tokens, and turn to their SVM like t^-2."""
-    checks, settled = [], 0
+    settled = 0
     for seed in DRAWS:
         data, start = make_free_queries(seed=seed), free_starts(seed=seed)[0]
         W = e.run(train_matrices, data, NGD(0.1), STEPS, loss="logistic", W0=start)
@@ -72,13 +76,12 @@ def free_local_ends(e):
         first, last = (float(svm.rows.gaps(each)[svm.dual > 0].min()) for each in W)
         if transient_rate(data, svm) * first > SETTLED:
             settled += 1
-            checks += [*check_locally_optimal(data, tokens, svm=svm)]
+            yield from check_locally_optimal(data, tokens, svm=svm)
             error = alignment_error(W.numpy(), svm.weights)
             exponent = np.log(error[1] / error[0]) / np.log(last / first)
-            checks.append(Check("distance of the exponent from -2", abs(exponent + 2), 0.05))
-    checks.append(Check("settled runs", settled, 10, ">="))
-    note = f"{settled} of seeds 100 to 129 have settled after {STEPS[0]:,} steps"
-    return judge(checks, show="distance", note=note)
+            yield Check("distance of the exponent from -2", abs(exponent + 2), 0.05, key="exponent")
+    yield Check("settled runs", settled, 10, ">=")
+    return f"{settled} of seeds 100 to 129 have settled after {STEPS[0]:,} steps"
 
 
 @claim("d", "factors[tokens] = train_factors(data, K0, Q0")
@@ -86,7 +89,7 @@ def free_local_ends(e):
 def factor_exponents(e):
     """The certificate of the nuclear-norm SVM gives the exponent with which K Q' turns to it once
     it is near: the median of five starts is within 15% of it, on two pairs in the plane."""
-    checks, apart = [], 0
+    apart = 0
     for tokens in PAIRS:
         data, svm = _nuclear(tokens)
         expected, ratios = factor_modes(data, svm).exponent, []
@@ -97,26 +100,21 @@ def factor_exponents(e):
             ratios.append(float(exponent) / expected)
         apart += sum(abs(ratio - 1) > 0.15 for ratio in ratios)
         words = "median exponent of 1 - cosine in |(K, Q)| over the expected, minus 1"
-        checks.append(Check(words, abs(float(np.median(ratios)) - 1), 0.15))
-    note = f"two pairs, five starts on each, {apart} of the ten farther off"
-    return judge(checks, note=note)
+        yield Check(words, abs(float(np.median(ratios)) - 1), 0.15)
+    return f"two pairs, five starts on each, {apart} of the ten farther off"
 
 
-@claim("d", "run = train_factors(pairs[3], *make_factors(2, 2)")
+@claim("d", "run = train_factors(pairs[3], *make_factors(2, 2)", show="separate")
 @refuted("the two change places", plane_factors=swaps("shared", "separate"))
 def factors_divided_each(e):
     """On one pair of sequences, dividing the gradients of K and Q each by its own norm leads away
     from the nuclear SVM; dividing them together does not."""
-    checks, (_, svm) = [], _nuclear(3)
+    (_, svm) = _nuclear(3)
     for seed in STARTS:
         runs = e.run(plane_factors, seed, 3)
         ends = {how: alignment_error(run.W.numpy(), svm.weights) for how, run in runs.items()}
         for how, bound, sense in (("shared", 1.0, "<="), ("separate", 1.5, ">=")):
             rise = float(ends[how][-1] / ends[how].min())
             words = f"1 - cosine, normalised {how}, last over least"
-            checks.append(Check(words, rise, bound, sense))
-    return judge(
-        checks,
-        show="1 - cosine, normalised separate",
-        note="the pair with T = 3, five starts, seeds 30 to 34, 3,400 steps of 0.3",
-    )
+            yield Check(words, rise, bound, sense, key=how)
+    return "the pair with T = 3, five starts, seeds 30 to 34, 3,400 steps of 0.3"

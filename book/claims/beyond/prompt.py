@@ -17,7 +17,7 @@ from attnbias.beyond.prompt.geometry import moving_margin, solve_relaxed_svm
 from attnbias.errors import InfeasibleError
 from book.studies.prompts import make_joint_prompts, make_prompt_triple, make_score_pair
 
-from ..claim import Section, judge, refuted, starting
+from ..claim import Section, refuted
 from ..draws import normal
 from ..order import turns_by_path
 from ..seeds import SEEDS
@@ -93,35 +93,33 @@ def _faster(runs: dict[str, Trace]) -> dict[str, Trace]:
     return {**runs, "p": dataclasses.replace(runs["p"], gaps=1.01 * runs["p"].gaps)}
 
 
-@claim("c", "bold = check_rows(triple, train(triple, NGD(500.0)")
+@claim("c", "bold = check_rows(triple, train(triple, NGD(500.0)", show="rate")
 @refuted("1 - cosine stays at 0.5", train=each(series(W_alignment_error=0.5)))
 @refuted("gaps fall in the end", train=retold(gaps=_falls))
 def prompt_m1(e):
     """M1 holds for prompt attention with rows in place of tokens, from every start here."""
-    checks, triple = [], make_prompt_triple()
+    triple = make_prompt_triple()
     for height in HEIGHTS:
         run = e.run(train, triple, NGD(0.1), 20_000, W0=_on_triple(height))
-        checks += [*check_rows(triple, run), turns_by_path(run)]
+        yield from check_rows(triple, run)
+        yield turns_by_path(run)
     for seed in range(100, 110):
         data, p = _random(seed)
         keys = prompt_keys(data)
         run = e.run(train, keys, NGD(50.0), 1000, W0=_start(p))
-        checks += [*starting(check_rows(keys, run), "1 - cosine"), turns_by_path(run)]
-    return judge(
-        checks,
-        show="1 - cosine(W_t",
-        note="a sequence whose rows never point apart, six starts, its gaps as well; seeds 100 to "
-        "109 of five random shapes, random starts, steps of 50 at which M1 bites",
+        yield check_rows(keys, run)["rate"]
+        yield turns_by_path(run)
+    return (
+        "a sequence whose rows never point apart, six starts, its gaps as well; seeds 100 to "
+        "109 of five random shapes, random starts, steps of 50 at which M1 bites"
     )
 
 
-@claim("d", "exact = train(trapped, NGD(0.1)")
-@refuted(
-    "runs turn aside by 1 - cosine 1e-4", train=altered(Trace, W=lambda run: aside(run.W, 1e-4))
-)
+@claim("d", "exact = train(trapped, NGD(0.1)", show="cosine")
+@refuted("runs turn aside by 1 - cosine 1e-4", train=altered(W=lambda run: aside(run.W, 1e-4)))
 def prompt_local(e):
     """A trained prompt ends at a locally optimal token, in the direction of its SVM."""
-    checks, ends = [], set()
+    ends = set()
     for last in (0.0, 0.5):
         data = make_prompt_triple(last)
         for height in HEIGHTS:
@@ -130,10 +128,10 @@ def prompt_local(e):
             ends.add(int(tokens))
             local = solve_w_svm(data, tokens)
             off = _apart(W, local.weights)
-            checks += [*check_locally_optimal(data, tokens, svm=local)]
-            checks.append(Check("1 - cosine with the selected token's SVM", off, 1e-6))
-    checks.append(Check("tokens at which starts end", len(ends), 2, ">="))
-    return judge(checks, show="1 - cosine", note="two triples of tokens, six starts on each")
+            yield from check_locally_optimal(data, tokens, svm=local)
+            yield Check("1 - cosine with the selected token's SVM", off, 1e-6, key="cosine")
+    yield Check("tokens at which starts end", len(ends), 2, ">=")
+    return "two triples of tokens, six starts on each"
 
 
 @claim("c", "off = np.abs(train(fixed, for_W")
@@ -143,47 +141,44 @@ def prompt_local(e):
 )
 def prompt_two_ways(e):
     """Training W with p fixed is training p, |p| times faster by NGD; W_mm = p_mm p' / |p|^2."""
-    checks = []
     for seed in range(100, 110):
         data, p = _random(seed)
         runs = e.run(two_ways, seed)
         off = float(abs(runs["W"].gaps - runs["p"].gaps).max())
         svms = e.run(solve_w_svm, prompt_queries(data, p)), solve_w_svm(prompt_keys(data))
         outer = prompt_of(svms[1].weights)[:, None] * p / p.square().sum()
-        checks += [
-            Check("largest difference of logit gaps", off, 1e-9),
-            Check("|W_mm - p_mm p' / |p|^2|", float((svms[0].weights - outer).norm()), 1e-9),
-        ]
-    return judge(checks, note="NGD, 300 steps, seeds 100 to 109 of five shapes")
+        yield Check("largest difference of logit gaps", off, 1e-9)
+        yield Check("|W_mm - p_mm p' / |p|^2|", float((svms[0].weights - outer).norm()), 1e-9)
+    return "NGD, 300 steps, seeds 100 to 109 of five shapes"
 
 
-@claim("c", "run = train(data, NGD(0.1), 1000, loss=loss")
+@claim("c", "run = train(data, NGD(0.1), 1000, loss=loss", show="offset")
 @refuted("the losses change places", loss_ends=swaps("linear", "logistic"))
 def prompt_losses(e):
     """Linear and logistic loss share the prompt's direction and differ in a predicted offset."""
-    checks = []
     for C in (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0):
         slope = [1 / (1 + math.exp(score)) for score in (C, 1.0)]
         ratios = {"linear": C, "logistic": C * slope[0] / slope[1]}
         for name, run in e.run(loss_ends, C).items():
             end = prompt_of(run.W)
             off = abs(float(end[1]) - math.log(ratios[name]) / 2)
-            checks += [
-                Check("p_2 less half the log of the weights' ratio", off, 1e-2),
-                Check("|p_2| / p_1 at the end", abs(float(end[1] / end[0])), 0.1),
-            ]
-    return judge(checks, show="p_2 less", note="scores 1 and C, ten C from 1.5 to 10, 400 steps")
+            yield Check("p_2 less half the log of the weights' ratio", off, 1e-2, key="offset")
+            yield Check("|p_2| / p_1 at the end", abs(float(end[1] / end[0])), 0.1)
+    return "scores 1 and C, ten C from 1.5 to 10, 400 steps"
 
 
-@claim("d", "run = train(data, rule, 20_000, train_u=True, record=2)", chapter="chap-joint-open")
-@refuted(
-    "p turns aside by 1 - cosine 1e-2", joint_run=altered(Trace, W=lambda run: aside(run.W, 1e-2))
+@claim(
+    "d",
+    "run = train(data, rule, 20_000, train_u=True, record=2)",
+    chapter="chap-joint-open",
+    show="cosine",
 )
+@refuted("p turns aside by 1 - cosine 1e-2", joint_run=altered(W=lambda run: aside(run.W, 1e-2)))
 def prompt_joint(e):
     """Trained beside v with steps of its own, p goes to the moving margin of the ratio |v| / |p|
     that the run shows, in runs that keep all sequences of at most d + 1; to that of ratio 1, or
     to the relaxed SVM, it does not always go."""
-    checks, differ, missed = [], 0, 0
+    differ, missed = 0, 0
     seeds = SEEDS["prompt-joint"].fresh
     made = [e.run(joint_run, seed, *setting) for setting in JOINT for seed in seeds]
     kept = [found for found in made if found is not None]
@@ -197,20 +192,16 @@ def prompt_joint(e):
         relaxed = solve_relaxed_svm(data, (svm.margins < 1 + 1e-7).double()).weights
         near = _apart(run.W, V)
         missed += _apart(run.W, alike) > 1e-3
-        checks.append(Check("1 - cosine with the attended moving margin", near, 1e-3))
+        yield Check("1 - cosine with the attended moving margin", near, 1e-3, key="cosine")
         if _apart(V, relaxed) > 1e-3:
             differ += 1
             far = near / _apart(run.W, relaxed)
-            checks.append(Check("that over 1 - cosine with the relaxed SVM", far, 0.5))
-    checks += [
-        Check("runs that keep all sequences", len(kept), 30, ">="),
-        Check("of them those in which the relaxed SVM is another direction", differ, 5, ">="),
-        Check("of them those that ratio 1 misses by more than 0.001", missed, 2, ">="),
-    ]
-    return judge(
-        checks,
-        show="1 - cosine",
-        note=f"no decay; n, d and steps {'; '.join('{}, {}, {}'.format(*each) for each in JOINT)}; "
+            yield Check("that over 1 - cosine with the relaxed SVM", far, 0.5)
+    yield Check("runs that keep all sequences", len(kept), 30, ">=")
+    yield Check("of them those in which the relaxed SVM is another direction", differ, 5, ">=")
+    yield Check("of them those that ratio 1 misses by more than 0.001", missed, 2, ">=")
+    return (
+        f"no decay; n, d and steps {'; '.join('{}, {}, {}'.format(*each) for each in JOINT)}; "
         f"{len(kept)} of {len(made)} runs keep all sequences, in {differ} of these the relaxed SVM "
-        f"is another direction, and ratio 1 misses {missed}",
+        f"is another direction, and ratio 1 misses {missed}"
     )

@@ -5,12 +5,12 @@ import functools
 import torch
 
 from attnbias import Check, Trace
+from attnbias.beyond.ranks.claims import decided
 from attnbias.beyond.ranks.data import make_free_queries, with_unit_values
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.beyond.ranks.geometry import nuclear_rank as find_rank
-from attnbias.beyond.ranks.result import claims, decided
 
-from ..claim import Section, judge, refuted, starting, without_run
+from ..claim import Section, judge, keyed, refuted, without_run
 from ..tamper import altered, table
 
 claim = Section("Beyond the paper", 310, source="ours", chapter="chap-ranks")
@@ -19,14 +19,14 @@ SIZE = (5, 5, 8)
 SEEDS = range(100, 110)
 
 
-def _study(e, *starts: str):
-    """A finding from the claims of the recorded study that start so."""
+def _study(e, *keys: str):
+    """A finding from these claims of the recorded study."""
     result = e.recorded("ranks")
     if result is None:
         return without_run("ranks")
     solved = [int((result.table[f"{norm}_status"] == "solved").sum()) for norm in "FN"]
     note = f"{solved[0]:,} instances in the Frobenius norm, {solved[1]:,} in the nuclear"
-    return judge(starting(result.claims, *starts), note=note)
+    return judge(keyed(result.claims, *keys), note=note)
 
 
 def left_over(W: torch.Tensor, rank: int) -> float:
@@ -54,29 +54,29 @@ def _one_less(norm: str):
     def lower(side: str):
         return lambda data: data[f"{norm}_{side}"] - (data["seed"] == 0)
 
-    return table(claims, **{f"{norm}_{side}": lower(side) for side in ("lower", "upper")})
+    return table(**{f"{norm}_{side}": lower(side) for side in ("lower", "upper")})
 
 
-_FULL = table(claims, N_lower=lambda data: data["F_lower"], N_upper=lambda data: data["F_upper"])
+_FULL = table(N_lower=lambda data: data["F_lower"], N_upper=lambda data: data["F_upper"])
 _STUDY = 'study = experiments.load("ranks"'
 
 
 @claim("d", _STUDY)
-@refuted("ranks of the first seed are one less", recorded=_one_less("F"))
+@refuted("ranks of the first seed are one less", ranks=_one_less("F"))
 def frobenius_rank(e):
     """W_mm of random tokens has as its rank the number of sequences with a support row, or d."""
-    return _study(e, "Frobenius")
+    return _study(e, "frobenius")
 
 
 @claim("c", _STUDY)
-@refuted("nuclear ranks are those of W_mm", recorded=_FULL)
+@refuted("nuclear ranks are those of W_mm", ranks=_FULL)
 def nuclear_rank(e):
     """The nuclear solution's rank r obeys r(r + 1)/2 <= active constraints."""
-    return _study(e, "nuclear: ranks r", "nuclear: share")
+    return _study(e, "nuclear/rank", "nuclear/open")
 
 
 @claim("d", _STUDY)
-@refuted("nuclear ranks are those of W_mm", recorded=_FULL)
+@refuted("nuclear ranks are those of W_mm", ranks=_FULL)
 def nuclear_rank_low(e):
     """For random tokens it is at most six tenths of min(n, d), from ten sequences and features on,
     on all instances of the study."""
@@ -92,14 +92,13 @@ def nuclear_rank_low(e):
 
 
 @claim("d", "run = train_factors(data, *make_factors(8, 8, scale=0.01, seed=seed)")
-@refuted("W turns no more after step 100", thin_run=altered(Trace, W=_stops))
+@refuted("W turns no more after step 100", thin_run=altered(W=_stops))
 def factors_thin_out(e):
     """Training K and Q from a small start leaves a falling share outside that rank, below 5% after
     1,000 steps."""
-    checks = []
     for seed in SEEDS:
         rank, run = e.run(thin_run, seed)
         early, late = (left_over(W, rank) for W in run.W)
-        checks.append(Check("share outside the rank at step 1000", late, 0.05))
-        checks.append(Check("that share over the one at step 100", late / early, 0.8))
-    return judge(checks, note="NGD on K, Q from a small start, seeds 100 to 109, n, T, d = 5, 5, 8")
+        yield Check("share outside the rank at step 1000", late, 0.05)
+        yield Check("that share over the one at step 100", late / early, 0.8)
+    return "NGD on K, Q from a small start, seeds 100 to 109, n, T, d = 5, 5, 8"

@@ -50,15 +50,15 @@ def joint_gd(e):
         runs.append((data, e.run(train, data, rule, 10**5, train_u=True, record=80)))
     ends = [float(run.W_alignment_error[-1]) for _, run in runs]
     words = "1 - cosine of W over 1 / log log t"
-    return judge(
-        falls_like(runs, words, error_of_W, lambda t: 1 / np.log(np.log(t))),
-        note=f"1 - cosine {min(ends):.2g} to {max(ends):.2g} at the end; GD, eta = .02 to .1, 10^5 "
+    yield from falls_like(runs, words, error_of_W, lambda t: 1 / np.log(np.log(t)))
+    return (
+        f"1 - cosine {min(ends):.2g} to {max(ends):.2g} at the end; GD, eta = .02 to .1, 10^5 "
         "steps, (DM), d = 300, ten seeds; the theorems of Section 4 are on Eq. 10, and none gives "
-        "GD a rate",
+        "GD a rate"
     )
 
 
-@claim("b", "check_theorem3(", "Section 4.2, Eq. 55", "chap-joint-w")
+@claim("b", "check_theorem3(", "Section 4.2, Eq. 55", "chap-joint-w", show="order")
 @refuted("it grows like (log t)^1.25", joint_moving=bent_by_log(0.25, "W_norm"))
 @refuted("it grows like (log t)^.7", joint_moving=bent_by_log(-0.3, "W_norm"))
 @refuted("it stops growing", joint_dm=stops("W_norm"))
@@ -66,14 +66,12 @@ def norm_log(e):
     """The norm of W grows like log t."""
     limit = keyed(over(e.joint_limit(), check_theorem3), "norm_low", "norm_high")
     runs = [*e.joint_moving, *e.joint_dm["p = 2/3"]]
-    return judge(
-        [*grows_like(runs, "|W| over log t", attrgetter("W_norm"), np.log), *limit],
-        show="order",
-        note=f"{MOVING}; {DM}; Eq. 55 with constants on {LIMIT}",
-    )
+    yield from grows_like(runs, "|W| over log t", attrgetter("W_norm"), np.log)
+    yield from limit
+    return f"{MOVING}; {DM}; Eq. 55 with constants on {LIMIT}"
 
 
-@claim("a", "with_decoder(", "Section 4.2", "chap-joint-w")
+@claim("a", "with_decoder(", "Section 4.2", "chap-joint-w", show="end")
 @refuted("in joint training 1 - cosine is t^-2 too", joint_dm=each(series(W_alignment_error=_fast)))
 @refuted(
     "both stay at 1 - cosine .5",
@@ -92,11 +90,9 @@ def slower(e):
         ends.append(1 / float(part[-1]))
         order.append(no_slower("W alone over Eq. 10, against 1/t", step[2:], part, lambda t: 1 / t))
     words = "1 - cosine of W at the end, Eq. 10 over W alone: least"
-    return judge(
-        [Check(words, min(ends), 1.0, ">=", key="end"), *order],
-        show="end",
-        note=f"alone: NGD with the decoder u_mm, on the same tokens; {DM}",
-    )
+    yield Check(words, min(ends), 1.0, ">=", key="end")
+    yield from order
+    return f"alone: NGD with the decoder u_mm, on the same tokens; {DM}"
 
 
 @claim("a", "", "Remark 3", "chap-joint-loss")

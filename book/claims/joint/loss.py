@@ -124,7 +124,7 @@ def lemma10(e):
     return _on_limit(e, check_lemma10, "u_power")
 
 
-@claim("c", "check_lemma11(", "Lemma 11, Eqs. 11 to 13")
+@claim("c", "check_lemma11(", "Lemma 11, Eqs. 11 to 13", show="loss_ratio")
 @refuted("scores stop growing", joint_limit=stops("scores"))
 @refuted("score gaps grow like t^.4", joint_limit=bent(0.07, "scores"))
 @refuted("an optimal token's softmax score is .49", joint_limit=each(series(least_opt_score=0.49)))
@@ -134,21 +134,19 @@ def lemma11(e):
     """Score gaps grow, softmax scores of optimal tokens stay above 1/2, and losses comparable."""
     runs, moving = e.joint_limit(), e.joint_moving
     keys = "gap_low", "gap_high", "opt_score", "loss_ratio"
-    checks = keyed(over(runs, check_lemma11), *keys)
-    checks += grows_like(
+    yield from keyed(over(runs, check_lemma11), *keys)
+    yield from grows_like(
         [*runs, *moving], "least score gap", lambda r: _scores(r, np.min), path(2 / 3)
     )
     worst = 1.0
     for data, run in moving:
         apart = np.ptp(TraceView(data, run).log_loss, axis=1)
         words = "log of the largest ratio of two losses where attention saturates"
-        checks.append(no_slower(words, run.step, apart, np.ones_like))
+        yield no_slower(words, run.step, apart, np.ones_like)
         worst = max(worst, math.exp(apart.max()))
-    return judge(
-        checks,
-        show="loss_ratio",
-        note=f"{LIMIT}; on {MOVING}, the ratio of two losses settles, after up to {worst:.0f} in "
-        "the first steps",
+    return (
+        f"{LIMIT}; on {MOVING}, the ratio of two losses settles, after up to {worst:.0f} in "
+        "the first steps"
     )
 
 
@@ -161,10 +159,10 @@ def softmax_rises(e):
     falls, total = _falls(e, [*limit_problems(2 / 3), *small])
     beyond, _ = _falls(e, [(data, 1.0) for data in sets])
     words = "iterations of a sequence at which its optimal token's softmax score falls"
-    return judge(
-        [Check(words, falls, 0)],
-        note=f"of {total:,}, all of 3000 steps on ten sets at the limit of Condition 2 and on ten "
-        f"of (DM), d = 300, eta = .05 to .2, T = 2; with eta = 1 there are {beyond} falls on (DM)",
+    yield Check(words, falls, 0)
+    return (
+        f"of {total:,}, all of 3000 steps on ten sets at the limit of Condition 2 and on ten "
+        f"of (DM), d = 300, eta = .05 to .2, T = 2; with eta = 1 there are {beyond} falls on (DM)"
     )
 
 
@@ -183,7 +181,7 @@ def lemma13(e):
     return _on_limit(e, check_lemma13, "gradient_low")
 
 
-@claim("c", "check_theorem2(", "Theorem 2 = 8")
+@claim("c", "check_theorem2(", "Theorem 2 = 8", show="closed_rate")
 @refuted("the loss stalls", joint_limit=stops("log_loss"))
 @refuted("it is exp(-t^.28)", joint_limit=bent(-0.05, "log_loss"))
 @refuted("it is exp(-t^.38)", joint_limit=bent(0.05, "log_loss"))
@@ -192,4 +190,6 @@ def theorem2(e):
     """The train loss falls to zero as exp(-Theta(t^{1/3}))."""
     runs = e.joint_limit()
     order = grows_like(runs, f"log(1 / L) over {ROOT}", fall, path(2 / 3))
-    return judge([*over(runs, check_theorem2), *order], show="closed_rate", note=LIMIT)
+    yield from over(runs, check_theorem2)
+    yield from order
+    return LIMIT

@@ -37,10 +37,10 @@ def theorem2_rate(e):
     """Its rate exp(-t^{1/3}) is what runs show."""
     runs = e.joint_dm["p = 2/3"]
     powers = [float(fit_rate(run.step, fall(run), (100, 10**4)).exponent) for _, run in runs]
-    return judge(
-        grows_like(runs, f"log(1 / L) over {ROOT}", fall, path(2 / 3)),
-        note=f"fitted powers {min(powers):.3f} to {max(powers):.3f}, that of sum s^(-2/3) on the "
-        f"same steps is 0.365; {DM}",
+    yield from grows_like(runs, f"log(1 / L) over {ROOT}", fall, path(2 / 3))
+    return (
+        f"fitted powers {min(powers):.3f} to {max(powers):.3f}, that of sum s^(-2/3) on the "
+        f"same steps is 0.365; {DM}"
     )
 
 
@@ -59,17 +59,21 @@ def smaller_step(e):
             rule = NGD(step_size, decay=(p, 1))
             runs.append((blind, e.run(train, blind, rule, 10**4, train_u=True, svm=False)))
     slow, fast = e.joint_dm["p = 2/3"] + linear[2 / 3], e.joint_dm["p = 0"] + linear[0]
-    return judge(
-        [
-            *grows_like(slow, f"log(1 / L) over {ROOT}", fall, path(2 / 3)),
-            *grows_like(fast, "log(1 / L) over t, p = 0", fall, path(0)),
-        ],
-        note="the layer and a linear predictor of the mean tokens, with u's step as in Eq. 10 and "
-        f"without its factor; {DM}",
+    yield from grows_like(slow, f"log(1 / L) over {ROOT}", fall, path(2 / 3))
+    yield from grows_like(fast, "log(1 / L) over t, p = 0", fall, path(0))
+    return (
+        "the layer and a linear predictor of the mean tokens, with u's step as in Eq. 10 and "
+        f"without its factor; {DM}"
     )
 
 
-@claim("b", "fit_rate(run.step, -run.log_loss", "Section 4.1, Eq. 10", "chap-loss-without-decay")
+@claim(
+    "b",
+    "fit_rate(run.step, -run.log_loss",
+    "Section 4.1, Eq. 10",
+    "chap-loss-without-decay",
+    show="end",
+)
 @refuted(
     "p = 2/3 and p = 3/4 are swapped",
     joint_dm=lambda r: r | {"p = 2/3": r["p = 3/4"], "p = 3/4": r["p = 2/3"]},
@@ -79,35 +83,29 @@ def fastest_p(e):
     """Among the exponents p in [2/3, 1) of the step on u, 2/3 gives the fastest rate."""
     dm = e.joint_dm
     best, zero = _ends(dm["p = 2/3"]), _ends(dm["p = 0"])
-    checks = []
     for name, p in (("p = 3/4", 3 / 4), ("p = 9/10", 9 / 10)):
         words = f"log loss at the end, p = 2/3 less {name}"
-        checks.append(Check(words, float((best - _ends(dm[name])).max()), 0.0, key="end"))
+        yield Check(words, float((best - _ends(dm[name])).max()), 0.0, key="end")
         for (_, run), (_, other) in zip(dm["p = 2/3"], dm[name], strict=True):
             part = fall(other)[2:] / fall(run)[2:]
             words = f"log(1 / L) at {name} over that at 2/3, against their paths"
-            checks.append(
-                no_slower(words, run.step[2:], part, lambda t, p=p: path(p)(t) / path(2 / 3)(t))
-            )
-    return judge(
-        checks,
-        show="end",
-        note="p = 0, which the sentence leaves out, is faster still: its log loss is at least "
-        f"{float((zero / best).min()):.0f} times as large; {DM}",
+            yield no_slower(words, run.step[2:], part, lambda t, p=p: path(p)(t) / path(2 / 3)(t))
+    return (
+        "p = 0, which the sentence leaves out, is faster still: its log loss is at least "
+        f"{float((zero / best).min()):.0f} times as large; {DM}"
     )
 
 
-@claim("c", "check_theorem2(", "Section 4.1, Eq. 10", "chap-loss-without-decay")
+@claim("c", "check_theorem2(", "Section 4.1, Eq. 10", "chap-loss-without-decay", show="rate")
 @refuted("the loss stalls", joint_limit=stops("log_loss"))
 @refuted("its order is off by t^-.05", joint_limit=bent(-0.05, "log_loss"))
 def any_p(e):
     """Other exponents p in [2/3, 1) do as well."""
-    checks = []
     for p in (0.75, 0.9):
         runs = e.joint_limit(p)
-        checks += over(runs, check_theorem2)
-        checks += grows_like(runs, "log(1 / L) over t^(1 - p)", fall, path(p))
-    return judge(checks, show="rate", note=f"p = 0.75 and 0.9; {LIMIT}")
+        yield from over(runs, check_theorem2)
+        yield from grows_like(runs, "log(1 / L) over t^(1 - p)", fall, path(p))
+    return f"p = 0.75 and 0.9; {LIMIT}"
 
 
 @claim("a", "", "Section 1, footnote 1; Section 4.2", "chap-loss-without-decay")

@@ -10,7 +10,7 @@ from attnbias.model import empirical_risk
 from attnbias.theorems import check_lemma9
 from attnbias.theorems.joint.conditions import dm_threshold
 
-from ..claim import UNDECIDED, Finding, Section, judge, refuted
+from ..claim import UNDECIDED, Finding, Section, refuted
 from ..draws import normal
 from ..tamper import each
 from .instances import LIMIT, RUNS
@@ -58,10 +58,10 @@ def non_smooth(e):
         data = make_dm(n=2 + seed % 3, d=5, sigma=0.5, seed=seed)
         near, far = e.run(hessian_norms, data, level_direction(data, seed), (10, 100))
         growth.append(far / near)
-    return judge(
-        [Check("growth of the Hessian's norm from |u| = 10 to 100, least", min(growth), 10, ">=")],
-        note="at W = 0 and loss 1, ten random sets; as |u|^2, so that no constant bounds it; along "
-        "runs it stays bounded, as attention saturates",
+    yield Check("growth of the Hessian's norm from |u| = 10 to 100, least", min(growth), 10, ">=")
+    return (
+        "at W = 0 and loss 1, ten random sets; as |u|^2, so that no constant bounds it; along "
+        "runs it stays bounded, as attention saturates"
     )
 
 
@@ -87,25 +87,22 @@ def condition1(e):
 @refuted("tokens have a part in common", make_dm=each(_in_common, Dataset))
 def lemma9(e):
     """Under DM tokens are nearly orthogonal with high probability."""
-    checks = []
     for seed in range(RUNS):
         n, d = 2 + seed % 3, 15_000 + 3000 * seed
-        checks += check_lemma9(e.run(make_dm, n=n, d=d, alpha=3.4, seed=seed))
-    return judge(checks, note="n = 2 to 4, d = 15000 to 42000, ten seeds")
+        yield from check_lemma9(e.run(make_dm, n=n, d=d, alpha=3.4, seed=seed))
+    return "n = 2 to 4, d = 15000 to 42000, ten seeds"
 
 
 @claim("a", "quotients(vast_data)", "Section 4.1, after Condition 1", "chap-joint-setup")
 @refuted("tokens have a part in common", make_dm=each(_in_common, Dataset))
 def dm_assumption1(e):
     """They are so in a sense similar to Assumption 1."""
-    checks = []
     for seed in range(RUNS):
         n, d = 2 + seed, 10 ** (6 + seed % 6)
         settings = {"d": d, "alpha": 3.4, "sigma": d**-0.5, "span": True, "seed": seed}
         data = e.run(make_dm, n, **settings)
-        checks += check_assumption1(data, solve_u_svm(data).weights)
-    return judge(
-        checks,
-        note="our version of Assumption 1 with the decoder u_mm; n = 2 to 11, d = 10^6 to 10^11, "
-        "where Condition 1 asks for more",
+        yield from check_assumption1(data, solve_u_svm(data).weights)
+    return (
+        "our version of Assumption 1 with the decoder u_mm; n = 2 to 11, d = 10^6 to 10^11, "
+        "where Condition 1 asks for more"
     )

@@ -9,7 +9,7 @@ from attnbias.theorems import (
     check_sharper_theorem4,
 )
 
-from ..claim import Section, judge, refuted
+from ..claim import Section, refuted
 from ..order import no_slower
 from ..tamper import bent, bent_by_log, each, series, stops
 from .decoder import margin_part
@@ -25,24 +25,19 @@ def _nine_tenths(run: Trace) -> np.ndarray:
     return 0.9 * run.scores
 
 
-@claim("c", "check_loss_without_decay(", chapter="chap-loss-without-decay")
+@claim("c", "check_loss_without_decay(", chapter="chap-loss-without-decay", show="rate")
 @refuted("the loss stalls", joint_limit=stops("log_loss"))
 @refuted("it is exp(-t^.95)", joint_limit=bent(-0.05, "log_loss"))
 @refuted("it is exp(-t (log t)^.25)", joint_limit=bent_by_log(0.25, "log_loss"))
 def loss_without_decay(e):
     """Without the decay on u the joint loss is exp(-Theta(t))."""
     runs = e.joint_limit(0.0)
-    return judge(
-        [
-            *over(runs, check_loss_without_decay),
-            *grows_like(runs, "log(1 / L) over t", fall, path(0)),
-        ],
-        show="rate",
-        note=f"p = 0; {LIMIT}",
-    )
+    yield from over(runs, check_loss_without_decay)
+    yield from grows_like(runs, "log(1 / L) over t", fall, path(0))
+    return f"p = 0; {LIMIT}"
 
 
-@claim("c", "check_sharper_theorem4(", chapter="chap-joint-u")
+@claim("c", "check_sharper_theorem4(", chapter="chap-joint-u", show="order")
 @refuted(
     "u reaches nine tenths of it",
     joint_moving=each(series(scores=lambda run, _: _nine_tenths(run))),
@@ -53,48 +48,39 @@ def loss_without_decay(e):
 def u_margin(e):
     """As attention saturates, u reaches the whole of the largest margin."""
     runs = e.joint_moving
-    checks = over(runs, check_sharper_theorem4, assume_conditions=True)
+    yield from over(runs, check_sharper_theorem4, assume_conditions=True)
     parts = [margin_part(data, run) for data, run in runs]
     for (_, run), part in zip(runs, parts, strict=True):
         words = "missing part of u's largest margin over t^(-1/3)"
         rate = path(2 / 3)
-        checks.append(
-            no_slower(
-                words,
-                run.step[1:],
-                np.abs(1 - part[1:]),
-                lambda t, rate=rate: 1 / rate(t),
-                tolerance=0.1,
-            )  # one set: .053 up to step 10^5, none to 10^6
+        yield no_slower(
+            words,
+            run.step[1:],
+            np.abs(1 - part[1:]),
+            lambda t, rate=rate: 1 / rate(t),
+            tolerance=0.1,
         )
-    return judge(
-        checks,
-        show="order",
-        note=f"parts reached: {min(part[-1] for part in parts):.4f} and more; {MOVING}",
-    )
+    return f"parts reached: {min(part[-1] for part in parts):.4f} and more; {MOVING}"
 
 
-@claim("c", "check_decoder_direction(", chapter="chap-joint-u")
+@claim("c", "check_decoder_direction(", chapter="chap-joint-u", show="order")
 @refuted("u stops turning", train=stops("u_alignment_error"))
 @refuted("u stays at 1 - cosine .01", train=each(series(u_alignment_error=0.01)))
 def u_direction_bound(e):
     """u tends to u_mm in direction, with an explicit bound, for every p in [0, 1)."""
-    checks = []
     for k in range(2 * len(POWERS)):
         p = POWERS[k % len(POWERS)]
         data = at_the_limit(2 + k % 3, seed=k) if k < RUNS // 2 else make_dm(n=2 + k % 3, seed=k)
         rule = NGD(3.0 if k < RUNS // 2 else 1.0, decay=(p, 1))
         run = e.run(train, data, rule, 10**5, train_u=True, record=80)
-        checks += check_decoder_direction(data, run, assume_conditions=True)
-        checks += falls_like(
+        yield from check_decoder_direction(data, run, assume_conditions=True)
+        yield from falls_like(
             [(data, run)],
             "1 - cosine of u over 1 / U_t",
             error_of_u,
             lambda t, p=p: 1 / path(p)(t),
         )
-    return judge(
-        checks,
-        show="order",
-        note="p = 0, .3, .5, 2/3 and .9; ten sets, n = 2 to 4, steps 1 or 3, far beyond Condition "
-        "2, under which the bound would say nothing before log t = 96",
+    return (
+        "p = 0, .3, .5, 2/3 and .9; ten sets, n = 2 to 4, steps 1 or 3, far beyond Condition "
+        "2, under which the bound would say nothing before log t = 96"
     )

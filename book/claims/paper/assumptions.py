@@ -93,47 +93,47 @@ def assumption1_example1(e):
         for seed in range(5)
         for check in check_assumption1(make_example1(10, 6, 200, seed=seed))
     )
-    note = f"{LARGE_WORDS}; at Figure 2's 10, 6, 200 it fails by a factor of {figure:.3g}"
-    return judge([c for data in _large(e) for c in check_assumption1(data)], note=note)
+    yield from [c for data in _large(e) for c in check_assumption1(data)]
+    return f"{LARGE_WORDS}; at Figure 2's 10, 6, 200 it fails by a factor of {figure:.3g}"
 
 
 @claim("a", "check_lemma6(", "Lemma 6", "chap-gaussian-tokens")
 @refuted("all tokens share a direction", make_example1=_correlated)
 def lemma6(e):
     """In high dimension the tokens of Example 1 are nearly orthogonal with high probability."""
-    return judge([c for data in _large(e) for c in check_lemma6(data)], note=LARGE_WORDS)
+    yield from [c for data in _large(e) for c in check_lemma6(data)]
+    return LARGE_WORDS
 
 
 @claim("a", "check_assumption2(data", "Section 3.1, Lemma 6", "chap-equal-scores")
 @refuted("a decoder off by a thousandth", make_example1=_unequal)
 def assumption2_example1(e):
     """In Example 1 a suitable decoder satisfies Assumption 2."""
-    checks = []
     for seed in range(10):
         rng = np.random.default_rng(seed)
         n, T = int(rng.integers(1, 11)), int(rng.integers(2, 7))
         data = e.run(make_example1, n, T, n * (T - 1) + 2 + int(rng.integers(200)), seed=seed)
-        checks += check_assumption2(data)
-    return judge(checks, note="n to 10, T to 6, d from n (T - 1) + 2 on, ten draws")
+        yield from check_assumption2(data)
+    return "n to 10, T to 6, d from n (T - 1) + 2 on, ten draws"
 
 
-@claim("a", "train(opposite", "Section 3.1, footnote 5", "chap-near-orthogonality")
+@claim("a", "train(opposite", "Section 3.1, footnote 5", "chap-near-orthogonality", show="turns")
 @refuted("NGD stays at 1 - cosine 0.5", **STALLS)
 @uneven
 def antipodal(e):
     """The results extend to opposite optimal tokens."""
-    checks = []
     for seed in range(10):
         made = edge_instance(seed, antipodal=True)
         start = train(made.data, NGD(made.ngd), 0, W0=made.W0, svm=made.svm, record=[0])
-        checks += check_assumption1(made.data, phi=float(start.least_opt_score[0]))
-        checks += check_assumption2(made.data)
-        checks += _turn(e, made.data, made.ngd, made.W0, made.svm)
-    note = "ten instances with two opposite optimal tokens, the rest at the edge of Assumption 1"
-    return judge(checks, show="turns", note=note)
+        yield from check_assumption1(made.data, phi=float(start.least_opt_score[0]))
+        yield from check_assumption2(made.data)
+        yield from _turn(e, made.data, made.ngd, made.W0, made.svm)
+    return "ten instances with two opposite optimal tokens, the rest at the edge of Assumption 1"
 
 
-@claim("a", "train(data, NGD", "Section 3.1, after Assumption 1", "chap-equal-scores")
+@claim(
+    "a", "train(data, NGD", "Section 3.1, after Assumption 1", "chap-equal-scores", show="fallen"
+)
 @refuted("no gap ever falls", train=each(_rises))
 def assumption1_alone(e):
     """Assumption 1 alone does not make the optimal tokens' softmax scores rise."""
@@ -153,20 +153,20 @@ def assumption1_alone(e):
     note = "one sequence starts at logit gaps 20, the others at 0.5; its 1 - softmax grows by up "
     note += f"to {np.expm1(max(falls)):.2g} of itself; {EDGE}"
     fallen = sum(each > 1e-6 for each in falls)
-    return judge([*near, Check(words, fallen, 1, ">=", key="fallen")], show="fallen", note=note)
+    yield from near
+    yield Check(words, fallen, 1, ">=", key="fallen")
+    return note
 
 
-@claim("a", "W0=W0_here", "Section 3.1", "chap-theorem1")
+@claim("a", "W0=W0_here", "Section 3.1", "chap-theorem1", show="turns")
 @refuted("NGD stays at 1 - cosine 0.5", **STALLS)
 @uneven
 def any_direction(e):
     """No assumption is needed on the direction of W_0, only on its scale."""
-    checks = []
     for made in instances():
         for W0 in directions(made):
-            checks += _turn(e, made.data, made.ngd, W0, made.svm)
-    note = f"from -W_mm and three Gaussian directions, norm 0.5, on each of {EDGE}"
-    return judge(checks, show="turns", note=note)
+            yield from _turn(e, made.data, made.ngd, W0, made.svm)
+    return f"from -W_mm and three Gaussian directions, norm 0.5, on each of {EDGE}"
 
 
 @claim("a", "W0=W0_here", "Section 1, contributions", "chap-theorem1")
@@ -196,11 +196,11 @@ def cone(e):
     "check_assumption1(make_example1",
     "Section 3.1, after Assumption 2",
     "chap-gaussian-tokens",
+    show="turns",
 )
 @refuted("NGD stays at 1 - cosine 0.5", **STALLS)
 def only_sufficient(e):
     """The assumptions are sufficient for global convergence, not necessary."""
-    checks = []
     for seed in range(10):
         rng = np.random.default_rng(seed)
         n, T = int(rng.integers(3, 11)), int(rng.integers(3, 7))
@@ -210,6 +210,6 @@ def only_sufficient(e):
         W0 = 0.1 * svm.weights.norm() * torch.eye(data.d, dtype=torch.float64) / data.d**0.5
         run = e.run(train, data, NGD(0.1), STEPS, W0=W0, svm=svm, record=300)
         words = "inequalities of Assumption 1 that fail"
-        checks += [turns(run, theorem1_rate), Check(words, failing, 1, ">=")]
-    note = "Example 1 at ten sizes, n to 10, T to 6, d to 190, on which Assumption 1 fails"
-    return judge(checks, show="turns", note=note)
+        yield turns(run, theorem1_rate)
+        yield Check(words, failing, 1, ">=")
+    return "Example 1 at ten sizes, n to 10, T to 6, d to 190, on which Assumption 1 fails"

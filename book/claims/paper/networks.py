@@ -6,9 +6,9 @@ seeds, say neither that a sentence holds nor that it doesn't. Each row gives wha
 
 from collections.abc import Callable
 
-from attnbias.experiments.networks.claims import CLIPPED, HALF, growth, leads
+from attnbias.experiments.claims.networks import CLIPPED, HALF, growth, leads
 
-from ..claim import UNDECIDED, Finding, Section, without_run
+from ..claim import UNDECIDED, Finding, Section, keyed, without_run
 from ..evidence import Evidence
 
 claim = Section("Networks", 160)
@@ -69,8 +69,7 @@ def cosines_near_zero(result) -> str:
     """The shares of small cosines, by data."""
     return "; ".join(
         f"{check.statement.split(': ')[1]} {check.value:.3g}"
-        for check in result.claims
-        if check.statement.startswith("a significant fraction")
+        for check in keyed(result.claims, "near")
     )
 
 

@@ -8,7 +8,7 @@ import torch
 from attnbias import Check, Dataset, Trace, check_assumption1, check_assumption2, solve_w_svm
 from attnbias.theorems import check_gd_lower_bound, check_ngd_separation
 
-from ..claim import Section, judge, refuted
+from ..claim import Section, refuted
 from ..evidence import LONG
 from ..order import no_slower
 from ..tamper import bent_by_log, retold
@@ -39,10 +39,11 @@ def quadratic(run: Trace) -> list[Check]:
 )
 def pair_assumptions(e):
     """The pair of Section 3.3 satisfies both assumptions."""
-    return judge([*check_assumption1(e.pair), *check_assumption2(e.pair)])
+    yield from check_assumption1(e.pair)
+    yield from check_assumption2(e.pair)
 
 
-@claim("a", "check_gd_lower_bound(pair, run", "Section 3.3")
+@claim("a", "check_gd_lower_bound(pair, run", "Section 3.3", show="gain")
 @refuted("W^(1,1) stops at 8", pair_runs=retold(gaps=lambda trace, gaps: np.minimum(gaps, 8.0)))
 def pair_svm(e):
     """Its max-margin solution is known in closed form, W^(1,1) grows without bound, and the loss is
@@ -53,36 +54,31 @@ def pair_svm(e):
     grown = [float(run.gaps[-1, 0] - run.gaps[0, 0]) for run in e.pair_runs("GD")]
     falls = [float(run.log_loss_gap[-1] - run.log_loss_gap[0]) for run in e.pair_runs("GD")]
     late = [_late_growth(run) for run in e.pair_runs("GD")]
-    return judge(
-        [
-            Check("W_mm less e_1 e_1', norm", off, 1e-9),
-            Check("W^(1,1) under GD, end less start", min(grown), 5.0, ">="),
-            Check(
-                "W^(1,1) under GD, gain over the last decade, per log t",
-                min(late),
-                0.9,
-                ">=",
-                key="gain",
-            ),
-            Check("log of the loss gap, end less start", max(falls), -5.0),
-        ],
-        show="gain",
-        note=NOTE,
+    yield Check("W_mm less e_1 e_1', norm", off, 1e-9)
+    yield Check("W^(1,1) under GD, end less start", min(grown), 5.0, ">=")
+    yield Check(
+        "W^(1,1) under GD, gain over the last decade, per log t",
+        min(late),
+        0.9,
+        ">=",
+        key="gain",
     )
+    yield Check("log of the loss gap, end less start", max(falls), -5.0)
+    return NOTE
 
 
-@claim("c", "check_gd_lower_bound(pair, run", "Section 3.3, Eq. 3")
+@claim("c", "check_gd_lower_bound(pair, run", "Section 3.3, Eq. 3", show="rate_low")
 @refuted(
     "GD's 1 - cosine falls like 1/t",
     pair_runs=retold(W_alignment_error=lambda run, old: old / (1 + run.step)),
 )
 def gd_slow(e):
     """On it GD's correlation is at most 1 - Omega(1 / (log t)^2)."""
-    checks = [c for run in e.pair_runs("GD") for c in check_gd_lower_bound(e.pair, run)]
-    return judge(checks, show="rate_low", note=NOTE)
+    yield from [c for run in e.pair_runs("GD") for c in check_gd_lower_bound(e.pair, run)]
+    return NOTE
 
 
-@claim("c", 'check_ngd_separation(pair, runs["NGD"]', "Appendix A.4")
+@claim("c", 'check_ngd_separation(pair, runs["NGD"]', "Appendix A.4", show="quadratic")
 @refuted(
     "NGD's 1 - cosine falls like 1/t",
     pair_runs=retold(W_alignment_error=lambda run, old: old[0] / (1 + run.step)),
@@ -90,13 +86,13 @@ def gd_slow(e):
 def ngd_quadratic(e):
     """On it NGD's rate is 1/t^2, so Theorem 1 may not be optimal."""
     runs = e.pair_runs("NGD")
-    checks = [c for run in runs for c in check_ngd_separation(e.pair, run)]
+    yield from [c for run in runs for c in check_ngd_separation(e.pair, run)]
     for run in runs:
-        checks += quadratic(run)
-    return judge(checks, show="quadratic", note=NOTE)
+        yield from quadratic(run)
+    return NOTE
 
 
-@claim("a", "train(pair, rule, 10**6", "Appendix D")
+@claim("a", "train(pair, rule, 10**6", "Appendix D", show="share")
 @refuted("W stays at 1 - cosine 0.5", pair_runs=retold(W_alignment_error=0.5))
 @refuted("1 - cosine is (log t)^.3 / t^2", pair_runs=bent_by_log(0.3, "W_alignment_error"))
 @refuted(
@@ -105,13 +101,10 @@ def ngd_quadratic(e):
 )
 def loss_and_direction(e):
     """The rate of the direction can differ from that of the loss."""
-    checks = []
     for run in e.pair_runs("NGD"):
         t, loss = run.step, run.log_loss_gap
         words = "log of 1 - cosine over log of the loss gap, at the end, NGD"
-        checks += [
-            Check(words, math.log(run.W_alignment_error[-1]) / float(loss[-1]), 0.01, key="share"),
-            *quadratic(run),
-            no_slower("-1 / log of the loss gap", t[1:], -1 / loss[1:], lambda t: 1 / t),
-        ]
-    return judge(checks, show="share", note=f"exp(-t) beside 1/t^2; {NOTE}")
+        yield Check(words, math.log(run.W_alignment_error[-1]) / float(loss[-1]), 0.01, key="share")
+        yield from quadratic(run)
+        yield no_slower("-1 / log of the loss gap", t[1:], -1 / loss[1:], lambda t: 1 / t)
+    return f"exp(-t) beside 1/t^2; {NOTE}"

@@ -95,26 +95,32 @@ def theorem7(e):
     )
 
 
-@claim("a", "check_lemma3(tilted, run", "Theorems 6 and 7, proofs", "chap-polyak")
+@claim("a", "check_lemma3(tilted, run", "Theorems 6 and 7, proofs", "chap-polyak", show="rising")
 @refuted("attention to the optimal tokens falls in the first steps", **FALLING)
 def lemma3_rules(e):
     """Lemma 3 holds for GD and for Polyak steps as well."""
-    checks = on_instances(e, check_lemma3, "GD", "Polyak")
-    return judge(checks, show="rising", note=f"GD and Polyak; {EDGE}")
+    yield from on_instances(e, check_lemma3, "GD", "Polyak")
+    return f"GD and Polyak; {EDGE}"
 
 
-@claim("a", "check_lemma7(tilted, run", "Theorem 6, proof; Theorem 7, Eq. 39", "chap-polyak")
+@claim(
+    "a",
+    "check_lemma7(tilted, run",
+    "Theorem 6, proof; Theorem 7, Eq. 39",
+    "chap-polyak",
+    show=("needed", "sharp"),
+)
 @refuted(
     "|W_t| is half of what its gaps say", instance_runs=retold(W_norm=lambda trace, old: old / 2)
 )
 def lemma7_rules(e):
     """Lemma 7 holds for GD and for Polyak steps as well."""
     keys = "needed", "sharp", "eq4", "eq4_2", "eq4_3"
-    checks = on_instances(e, check_lemma7, "GD", "Polyak", keys=keys)
-    return judge(checks, show=("needed", "sharp"), note=f"GD and Polyak; {EDGE}")
+    yield from on_instances(e, check_lemma7, "GD", "Polyak", keys=keys)
+    return f"GD and Polyak; {EDGE}"
 
 
-@claim("a", "train(data, Polyak(10.0)", "Section 3.3", "chap-bad-start")
+@claim("a", "train(data, Polyak(10.0)", "Section 3.3", "chap-bad-start", show="complete")
 @refuted("capped runs diverge as well", train=each(_diverges))
 @refuted(
     "the loss of capped runs ends above its start",
@@ -133,29 +139,30 @@ def cap_stabilises(e):
             rises.append((cap, float(late - run.log_loss_gap[0])))
     up = [rise for cap, rise in rises if cap == math.inf]
     down = [rise for cap, rise in rises if cap < math.inf]
-    return judge(
-        [
-            Check("uncapped runs that diverge", free.count("diverged"), len(SCALES), ">="),
-            Check(
-                "capped runs that complete",
-                capped.count("completed"),
-                len(SCALES),
-                ">=",
-                key="complete",
-            ),
-            Check("log of the loss gap, end less start, uncapped: least", min(up), 0.0, ">="),
-            Check(
-                "log of the loss gap, largest along the run less start, capped: largest",
-                max(down),
-                0.0,
-            ),
-        ],
-        show="complete",
-        note="Figure 8's data from |W_0| = 9 to 20, the true L*, cap 10; below 9 no run diverges",
+    yield Check("uncapped runs that diverge", free.count("diverged"), len(SCALES), ">=")
+    yield Check(
+        "capped runs that complete",
+        capped.count("completed"),
+        len(SCALES),
+        ">=",
+        key="complete",
     )
+    yield Check("log of the loss gap, end less start, uncapped: least", min(up), 0.0, ">=")
+    yield Check(
+        "log of the loss gap, largest along the run less start, capped: largest",
+        max(down),
+        0.0,
+    )
+    return "Figure 8's data from |W_0| = 9 to 20, the true L*, cap 10; below 9 no run diverges"
 
 
-@claim("c", "check_polyak_sandwich(data, free", "Section 3.3; Theorem 7, proof", "chap-polyak")
+@claim(
+    "c",
+    "check_polyak_sandwich(data, free",
+    "Section 3.3; Theorem 7, proof",
+    "chap-polyak",
+    show="proved",
+)
 @refuted(
     "gradients a thousand times shorter",
     instance_runs=retold(log_grad_norm=lambda run, old: old - math.log(1e3)),
@@ -168,11 +175,6 @@ def polyak_gradient(e):
         bounds = gradient_bounds(made.data, made.svm, run.W)
         proved += all(check.holds for check in bounds)
     words = f"instances where it is proved at W_{EXACT} in ball arithmetic, with no allowance"
-    return judge(
-        [
-            *on_instances(e, check_polyak_sandwich, "Polyak"),
-            Check(words, proved, len(instances()), ">=", key="proved"),
-        ],
-        show="proved",
-        note=f"{EDGE}; up to t = 200,000 with an allowance for rounding, 1e-13",
-    )
+    yield from on_instances(e, check_polyak_sandwich, "Polyak")
+    yield Check(words, proved, len(instances()), ">=", key="proved")
+    return f"{EDGE}; up to t = 200,000 with an allowance for rounding, 1e-13"

@@ -16,7 +16,7 @@ from attnbias.theorems import (
 )
 from attnbias.theorems.run import TraceView
 
-from ..claim import Section, judge, refuted, undecided
+from ..claim import Section, refuted, undecided
 from ..evidence import EDGE, on_instances
 from ..order import turns_by_path
 from ..tamper import bent, bent_by_log, retold, stops
@@ -51,19 +51,18 @@ def margin_of(data: Dataset) -> float:
     return float(solve_w_svm(data).margin)
 
 
-@claim("c", "check_rate(data, run", chapter="chap-master")
+@claim("c", "check_rate(data, run", chapter="chap-master", show="across")
 @refuted("W stays at 1 - cosine 0.5", **STALLED)
 @refuted("W stops turning", instance_runs=stops("W_alignment_error"))
 def m1(e):
     """M1: 1 - cosine is O(1 / path length) for every rule along the gradient."""
     rules = ("GD", "NGD", "Polyak")
-    checks = on_instances(e, check_rate, *rules)
-    checks += [turns_by_path(run) for rule in rules for _, run in e.instance_runs(rule)]
-    note = f"{_without_A(e)} of 13 NGD runs break it with A := 0; GD, NGD and Polyak; {EDGE}"
-    return judge(checks, show="across", note=note)
+    yield from on_instances(e, check_rate, *rules)
+    yield from [turns_by_path(run) for rule in rules for _, run in e.instance_runs(rule)]
+    return f"{_without_A(e)} of 13 NGD runs break it with A := 0; GD, NGD and Polyak; {EDGE}"
 
 
-@claim("c", "check_fast_rate(data, ngd", chapter="chap-two-rates")
+@claim("c", "check_fast_rate(data, ngd", chapter="chap-two-rates", show="settled")
 @refuted(
     "the part across W_mm grows like log t",
     instance_runs=retold(
@@ -73,30 +72,32 @@ def m1(e):
 def m2(e):
     """M2: under strict complementarity it is O(1 / path length^2)."""
     rules = ("NGD", "Polyak")
-    checks = on_instances(e, check_fast_rate, *rules, keys=M2_ROWS)
-    checks += [turns_by_path(run, 2.0) for rule in rules for _, run in e.instance_runs(rule)]
-    return judge(checks, show="settled", note=f"NGD and Polyak; {EDGE}")
+    yield from on_instances(e, check_fast_rate, *rules, keys=M2_ROWS)
+    yield from [turns_by_path(run, 2.0) for rule in rules for _, run in e.instance_runs(rule)]
+    return f"NGD and Polyak; {EDGE}"
 
 
-@claim("c", "check_rate_lower_bound(data, run", chapter="chap-two-rates")
+@claim("c", "check_rate_lower_bound(data, run", chapter="chap-two-rates", show="rate_low")
 @refuted(
     "1 - cosine is half as large", instance_runs=retold(W_alignment_error=lambda run, old: old / 2)
 )
 @refuted("it falls like t^-2.5", instance_runs=bent(-0.5, "W_alignment_error"))
 def m3(e):
     """M3: and no smaller, unless W_0 lies in the span of the rows."""
-    checks = on_instances(e, check_rate_lower_bound, "GD", "NGD", "Polyak")
-    return judge(checks, show="rate_low", note=f"GD, NGD and Polyak; {EDGE}")
+    yield from on_instances(e, check_rate_lower_bound, "GD", "NGD", "Polyak")
+    return f"GD, NGD and Polyak; {EDGE}"
 
 
-@claim("c", "check_theorem6(data, runs", chapter="chap-gd-limit")
+@claim("c", "check_theorem6(data, runs", chapter="chap-gd-limit", show="turns")
 @refuted("GD stays at 1 - cosine 0.9", instance_runs=retold(W_alignment_error=0.9))
 @refuted("it falls like (log t)^-1.75", instance_runs=bent_by_log(0.25, "W_alignment_error"))
 @refuted("it falls like (log t)^-2.25", instance_runs=bent_by_log(-0.25, "W_alignment_error"))
 def gd_two_sided(e):
     """GD's 1 - cosine is of order 1 / (log t)^2 from both sides."""
     below = [*on_instances(e, check_theorem6, "GD", keys=("rate_low",)), steady(e, -1)]
-    return judge([*gd_order(e), *below], show="turns", note=EDGE)
+    yield from gd_order(e)
+    yield from below
+    return EDGE
 
 
 @claim("c", ".strictly_complementary", chapter="chap-two-rates")
@@ -109,58 +110,53 @@ def generic(e):
         not e.run(solve_w_svm, gaussian_data(seed)).strictly_complementary for seed in range(40)
     )
     degenerate = int(solve_w_svm(make_degenerate()).strictly_complementary)
-    return judge(
-        [
-            Check("W_mm of 40 Gaussian data sets without strict complementarity", failing, 0),
-            Check("W_mm of the degenerate triple with it", degenerate, 0),
-        ],
-        note="40 shapes, d >= n T; proved outside a null set, which no run can show",
-    )
+    yield Check("W_mm of 40 Gaussian data sets without strict complementarity", failing, 0)
+    yield Check("W_mm of the degenerate triple with it", degenerate, 0)
+    return "40 shapes, d >= n T; proved outside a null set, which no run can show"
 
 
-@claim("c", "check_degenerate_rate(data, run", chapter="chap-degenerate")
+@claim(
+    "c",
+    "check_degenerate_rate(data, run",
+    chapter="chap-degenerate",
+    show=("rate_low", "rate_high"),
+)
 @refuted(
     "1 - cosine falls like 1/t^2",
     train=retold(W_alignment_error=lambda run, old: 1 / (2 + run.step) ** 2),
 )
 def degenerate(e):
     """Without it 1 - cosine can be (log t)^2 / (2 eta^2 t^2)."""
-    checks = []
     for k in range(10):
         data, rule = make_degenerate(), NGD(0.1 * 1.4**k)
-        checks += check_degenerate_rate(data, e.run(train, data, rule, 100_000, record=200))
-    return judge(
-        checks, show=("rate_low", "rate_high"), note="ten step sizes, 0.1 to 2.1, 1e5 steps"
-    )
+        yield from check_degenerate_rate(data, e.run(train, data, rule, 100_000, record=200))
+    return "ten step sizes, 0.1 to 2.1, 1e5 steps"
 
 
-@claim("c", "train(trap, rule, 20_000", chapter="chap-master")
+@claim("c", "train(trap, rule, 20_000", chapter="chap-master", show="end")
 @refuted("W turns to W_mm", trap_runs=retold(W_alignment_error=0.01))
 def trap(e):
     """Without Assumption 1 convergence is not global, though (W-SVM) is feasible."""
     error = min(float(run.W_alignment_error[-1]) for run in e.trap_runs("NGD"))
     margin = float(solve_w_svm(make_two_sample_trap()).margin)
-    return judge(
-        [
-            Check("1 - cosine at the end, NGD, least of ten starts", error, 0.5, ">=", key="end"),
-            Check("margin of the feasible W-SVM", margin, 0.5, ">="),
-        ],
-        show="end",
-        note="two sequences of two tokens: Assumption 2 holds, Assumption 1 fails; W_0 = 0 and "
-        "nine small starts",
+    yield Check("1 - cosine at the end, NGD, least of ten starts", error, 0.5, ">=", key="end")
+    yield Check("margin of the feasible W-SVM", margin, 0.5, ">=")
+    return (
+        "two sequences of two tokens: Assumption 2 holds, Assumption 1 fails; W_0 = 0 and "
+        "nine small starts"
     )
 
 
-@claim("c", "check_assumption1_feasible(data", chapter="chap-near-orthogonality")
+@claim("c", "check_assumption1_feasible(data", chapter="chap-near-orthogonality", show="margin")
 @refuted("margins a hundred times smaller", margin_of=lambda margin: margin / 100)
 def assumption1_feasible(e):
     """Assumption 1 implies that (W-SVM) is feasible."""
-    checks = []
     for made in instances():
         *rows, margin = check_assumption1_feasible(made.data)
         found = e.run(margin_of, made.data)
-        checks += [*rows, dataclasses.replace(margin, value=found)]
-    return judge(checks, show="margin", note=EDGE)
+        yield from rows
+        yield dataclasses.replace(margin, value=found)
+    return EDGE
 
 
 @claim("c", chapter="chap-gradient-preference")

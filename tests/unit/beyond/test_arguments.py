@@ -25,11 +25,10 @@ from attnbias.beyond.depth.dynamics import train_two_layers
 from attnbias.beyond.depth.geometry import expected_gap, layer_potential, pair_coordinates
 from attnbias.beyond.depth.queries import query_margins
 from attnbias.beyond.exponents.geometry import SlackLaw, triple_bracket
-from attnbias.beyond.exponents.result import TableResult
 from attnbias.beyond.exponents.transient import offset_parts
 from attnbias.beyond.heads.checks import check_heads, gap_invariant
+from attnbias.beyond.heads.columns import column
 from attnbias.beyond.heads.dynamics import train_heads
-from attnbias.beyond.heads.result import HeadResult
 from attnbias.beyond.joint.exponents import joint_exponents
 from attnbias.beyond.local.checks import trap_level
 from attnbias.beyond.local.data import make_score_trap
@@ -51,10 +50,9 @@ from attnbias.beyond.overparam.data import drop_signal_feature
 from attnbias.beyond.overparam.geometry import check_independent_rows, wendel_share
 from attnbias.beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
 from attnbias.beyond.prompt.paths import query_images, sequence_scores
+from attnbias.beyond.ranks.claims import mean_ranks
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.beyond.ranks.geometry import frobenius_rank, nuclear_bounds
-from attnbias.beyond.ranks.result import RankResult
-from attnbias.checks import CheckTable
 from attnbias.errors import (
     DeviceError,
     DtypeError,
@@ -78,10 +76,10 @@ ONE = Dataset(torch.eye(3)[None].double(), [1])
 BEST = predict_mixture(ONE, [1.0, 0.5, 0.0], 0.5)
 LAW = SlackLaw(0.1, 1.0, 0.0, 1.0, 0.5, 0.0, 2)
 CONSTANT = TorchHead(lambda o: torch.ones(len(o)))
-NO_CLAIMS = CheckTable([])
 RANKS = [*"nTd", *(f"{norm}_{what}" for norm in "FN" for what in ("status", "lower", "upper"))]
 HEAD_ROW = dict.fromkeys(("layer", "head", "margin", "cosine_span"), 1)
-TABLE = HeadResult("heads", "title", (HEAD_ROW,), (), {}, NO_CLAIMS)
+FORM = experiments.module_of("heads").FORM
+TABLE = experiments.ExperimentResult(FORM, {"rows": (HEAD_ROW,), "random": ()}, {})
 META = torch.ones(1, dtype=torch.float64, device="meta")
 NUMBERS = [
     None,
@@ -234,16 +232,13 @@ REFUSED = {
             )
         ),
     ),
-    "rank table": (RangeError, lambda: RankResult(pd.DataFrame({"a": [1]}), {}, NO_CLAIMS)),
-    "rank claims": (DtypeError, lambda: TableResult(pd.DataFrame(), {}, None)),
-    "T": (DtypeError, lambda: RankResult(pd.DataFrame(1, [0], RANKS), {}, NO_CLAIMS).means("5")),
+    "T": (DtypeError, lambda: mean_ranks(pd.DataFrame(1, [0], RANKS), "5")),
     "tol": (DtypeError, lambda: frobenius_rank(DATA).numerical_rank("x")),
-    "column": (RangeError, lambda: TABLE.column("x")),
+    "column": (RangeError, lambda: column(TABLE, "x")),
     "random": (
         DtypeError,
-        lambda: TABLE.column("margin", random="no"),
+        lambda: column(TABLE, "margin", random="no"),
     ),
-    "rows of heads": (DtypeError, lambda: HeadResult("n", "t", None, (), {}, NO_CLAIMS)),
     "folder": (
         FileAccessError,
         lambda: experiments.run("ranks", seeds=1, sizes=[(5, 5)], d=[1], out="a\0b"),
@@ -258,11 +253,13 @@ def test_refused_by_name(case):
         call()
 
 
-def test_a_foreign_table_is_refused_on_reading(tmp_path):
-    TableResult(pd.DataFrame({"a": [1]}), {}, NO_CLAIMS).save(tmp_path / "t.parquet")
-    for judge in (lambda table: table["missing"], lambda table: 1, None):
-        with pytest.raises(FileFormatError):
-            TableResult.load(tmp_path / "t.parquet", judge)
+@pytest.mark.parametrize("name", ["exponents", "ranks"])
+def test_a_foreign_table_is_refused_on_reading(name, tmp_path):
+    form = experiments.module_of(name).FORM
+    result = experiments.ExperimentResult(form, {"table": pd.DataFrame({"a": [1]})}, {}, [])
+    result.save(tmp_path / form.file)
+    with pytest.raises(FileFormatError, match=name):
+        experiments.load(name, tmp_path)
 
 
 def test_names_are_texts():

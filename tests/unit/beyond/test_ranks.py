@@ -20,7 +20,6 @@ from attnbias.beyond.norms.geometry import matrix_norm, solve_norm_svm
 from attnbias.beyond.norms.nuclear import polish_nuclear
 from attnbias.beyond.ranks import experiments as ranks
 from attnbias.beyond.ranks import geometry as rank_geometry
-from attnbias.beyond.ranks import result as rank_result
 from attnbias.beyond.ranks.data import make_free_queries, with_unit_values
 from attnbias.beyond.ranks.geometry import frobenius_rank, nuclear_bounds, nuclear_rank
 from attnbias.beyond.ranks.plots import plot_left_over, plot_ranks
@@ -247,7 +246,7 @@ def test_study_claims_can_fail(small):
         wrong.loc[chosen, column] = value
         if column == "N_rows":
             wrong.loc[chosen, ["N_lower", "N_upper"]] = 3.0
-        assert not rank_result.claims(wrong).all_hold
+        assert not small[0].with_data(table=wrong).claims.all_hold
 
 
 def test_the_figure_has_its_lines():

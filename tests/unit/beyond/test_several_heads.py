@@ -24,6 +24,7 @@ from attnbias.beyond.heads.checks import (
     growth_of_difference,
     invert_gap_invariant,
 )
+from attnbias.beyond.heads.columns import column
 from attnbias.beyond.heads.decoders import interpolating_decoder
 from attnbias.beyond.heads.dynamics import train_heads
 from attnbias.beyond.heads.plots import plot_head_runs, plot_head_table
@@ -38,6 +39,7 @@ from attnbias.errors import (
     ShapeError,
     TiedTokensError,
 )
+from attnbias.experiments import ExperimentResult
 from attnbias.nets import head_from_qk, load_model, record_heads
 
 PAIR = make_separation_pair()
@@ -174,12 +176,12 @@ def test_a_saved_table_comes_back(tiny, tmp_path):
     assert repr(back) == repr(tiny) and back.settings == tiny.settings
     for random in (False, True):
         for key in ("margin", "cosine_span", "attention"):
-            assert np.allclose(back.column(key, random), tiny.column(key, random), atol=1e-6)
+            assert np.allclose(column(back, key, random), column(tiny, key, random), atol=1e-6)
     # an untrained bert has four heads of two layers
     assert [(row["layer"], row["head"]) for row in tiny.rows] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert [row["head"] for row in tiny.random] == [-1] * 6
-    assert tiny.column("margin").min() > 0 and tiny.column("margin").max() < 1
-    assert (tiny.column("cosine_span") >= tiny.column("cosine")).all()
+    assert column(tiny, "margin").min() > 0 and column(tiny, "margin").max() < 1
+    assert (column(tiny, "cosine_span") >= column(tiny, "cosine")).all()
 
 
 @pytest.mark.parametrize("damage", ["kind", "columns", "row", "text"])
@@ -198,8 +200,9 @@ def test_a_damaged_table_is_refused(tiny, tmp_path, damage):
 def test_the_claims_can_hold_and_can_fail():
     low = [{"margin": x, "cosine_span": x} for x in np.linspace(0.0, 0.1, 11)]
     high = [{"margin": x, "cosine_span": x} for x in np.linspace(0.5, 0.6, 11)]
-    assert heads.claims(high, low).all_hold
-    assert not any(check.holds for check in heads.claims(low, high))
+    for rows, random, holds in ((high, low, True), (low, high, False)):
+        claims = ExperimentResult(heads.FORM, {"rows": rows, "random": random}, {}).claims
+        assert {check.holds for check in claims} == {holds}
 
 
 def test_sentences_from_a_file_or_a_list(tiny, tmp_path):
@@ -238,12 +241,12 @@ def test_the_figure_has_a_cell_a_head_and_marks_those_outside_the_band(tiny):
     fig = plot_head_table(tiny)
     for axis, name in zip(fig.axes, ("attention", "cosine_span", "margin"), strict=False):
         (image,) = axis.images
-        values = tiny.column(name)
+        values = column(tiny, name)
         assert image.get_array().tolist() == values.reshape(2, 2).tolist()
         if name == "attention":
             assert not axis.lines  # a random head's is a matter of its size
             continue
-        low, high = np.quantile(tiny.column(name, random=True), [0.1, 0.9])
+        low, high = np.quantile(column(tiny, name, random=True), [0.1, 0.9])
         above, below = (sorted(line.get_ydata() * 2 + line.get_xdata()) for line in axis.lines)
         assert above == np.flatnonzero(values > high).tolist()
         assert below == np.flatnonzero(values < low).tolist()

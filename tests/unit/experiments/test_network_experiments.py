@@ -18,10 +18,14 @@ from torch.nn.utils import clip_grad_norm_
 from attnbias import CheckTable, experiments
 from attnbias.cli import main
 from attnbias.errors import FileAccessError, FileFormatError, RangeError
-from attnbias.experiments.networks import claims, desk, figures
+from attnbias.experiments import ExperimentResult
+from attnbias.experiments.claims import networks as claims
+from attnbias.experiments.forms import Json
+from attnbias.experiments.networks import desk, figures
 from attnbias.experiments.networks.figures import fig1, fig6
+from attnbias.experiments.networks.files import CODECS, KEYS, frame
+from attnbias.experiments.networks.files import words as lines
 from attnbias.experiments.networks.merge import merged
-from attnbias.experiments.networks.result import NetworkResult
 from attnbias.experiments.networks.runs import OPTIMIZERS, Recipe, _values, train_all
 from attnbias.experiments.runs import exact_word
 from attnbias.nets import TrainingLog, fit
@@ -31,15 +35,16 @@ from attnbias.nets.log import CURVES
 GRIDS = {"SGD": (0.01, 0.3), "SNGD": (0.01, 0.1)}
 
 
-def no_claims(logs) -> CheckTable:
+def no_claims(result) -> CheckTable:
     return CheckTable(())
 
 
+POINTS = Json("points", "Points", no_claims, lines, frame, "network experiment", KEYS, CODECS)
 BOTH = ["SGD", "SNGD"]
 
 
 def run(build=lambda seed: network(), seeds=2, *, grids=GRIDS, optimizers=BOTH, **options):
-    figure = SimpleNamespace(name="points", TITLE="Points", epochs=5, GRIDS=grids, claims=no_claims)
+    figure = SimpleNamespace(name="points", TITLE="Points", epochs=5, GRIDS=grids, FORM=POINTS)
     recipe = Recipe(figure, build, Points(), Points(16, seed=1), 8, {})
     return train_all(recipe, seeds, **{"records": 2, "optimizers": optimizers} | options)
 
@@ -122,10 +127,8 @@ class TestTrainAll:
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
     def test_claims_wait_for_all_four(self):
-        stated = claims.check_faster("x", TestClaims.logs, "fast", "slow", "y")
-        assert not claims.judged(lambda logs: CheckTable((stated,)), TestClaims.logs)
-        four = dict.fromkeys(("SGD", "SNGD", "SPS", "Adam"), ())
-        assert len(claims.judged(lambda logs: CheckTable((stated,)), four)) == 1
+        assert not judged(fig1, TestClaims.logs)
+        assert judged(fig1, dict.fromkeys(claims.FOUR, TestClaims.logs["fast"]))
 
     def test_the_other_constant_takes_four_times_the_step(self):
         """With one Polyak step from the same start, c = 1/2 is as long as four of c = 2."""
@@ -141,14 +144,18 @@ class TestTrainAll:
 
     def test_figure_4_names_comments_that_are_not_the_papers(self, monkeypatch):
         monkeypatch.setattr(figures, "train_all", lambda recipe, seeds: recipe.substitutes)
-        figure = replace(figures.fig4, load=lambda split, source: load_toxic(split, "bundled"))
+        named = {"huggingface": "CivilComments train", "civilcomments_v1.0": "WILDS train"}
+        figure = replace(
+            figures.fig4,
+            load=lambda split, source: replace(load_toxic(split, "bundled"), name=named[source]),
+        )
         words = [
             "google/civil_comments (1,200 for training, in splits of its own) in place of "
             "WILDS' CivilComments"
         ]
-        for source, named in (("huggingface", words), ("civilcomments_v1.0", [])):
+        for source, expected in (("huggingface", words), ("civilcomments_v1.0", [])):
             found = figure.run(1, source=source, model="tiny")
-            assert [word for word in found if "CivilComments" in word] == named
+            assert [word for word in found if "CivilComments" in word] == expected
 
     def test_a_run_that_diverges_is_a_result(self, tmp_path):
         result = run(seeds=1, grids={"SGD": (0.1, 1e38)}, optimizers=["SGD"])
@@ -157,7 +164,7 @@ class TestTrainAll:
         (log, _), steps = lost.logs["SGD"], [0, 10, 20]
         assert log.step.tolist() == steps and log.meta["diverged"]
         assert np.isfinite(log["train_loss"][0]) and np.isinf(log["train_loss"][1:]).all()
-        again = NetworkResult.load(tmp_path / "points.json", no_claims)
+        again = POINTS.load(tmp_path / "points.json")
         assert (
             again.losses
             == lost.losses
@@ -232,7 +239,7 @@ class TestFiles:
         with pytest.raises(FileAccessError, match="Name another folder"):
             run(Stopping(0, AssertionError("it ran")), out=tmp_path)
         assert (tmp_path / "points.json").read_bytes() == before
-        again = NetworkResult.load(tmp_path / "points.json", no_claims)
+        again = POINTS.load(tmp_path / "points.json")
         for name in ("name", "title", "seeds", "settings", "step_sizes", "substitutes", "losses"):
             assert getattr(again, name) == getattr(result, name)
         for label in result.logs:  # six significant digits are kept
@@ -334,7 +341,7 @@ class TestFiles:
     def test_results_of_one_figure_become_one(self, tmp_path):
         whole = run()
         parts = [run(optimizers=[label]) for label in reversed(BOTH)]
-        joined = merged(parts, no_claims)
+        joined = merged(parts)
         assert list(joined.logs) == BOTH and joined.losses == whole.losses
         assert joined.step_sizes == whole.step_sizes and joined.settings == whole.settings
         assert [part["date"] for part in joined.provenance["parts"]] == [
@@ -347,7 +354,7 @@ class TestFiles:
             ([parts[0], run(lambda seed: network(1.0), optimizers=["SGD"])], "start"),
         ):
             with pytest.raises(RangeError, match=words):
-                merged(others, no_claims)
+                merged(others)
 
 
 def log(losses, norms=(1.0, 2.0)) -> TrainingLog:
@@ -356,6 +363,10 @@ def log(losses, norms=(1.0, 2.0)) -> TrainingLog:
     curves = {name: np.ones(len(losses)) for name in CURVES} | {"train_loss": losses}
     grown = np.geomspace(norms[0], norms[1], len(losses))
     return TrainingLog(np.arange(len(losses)), curves, {"a": grown, "b": 2 * grown}, {})
+
+
+def judged(figure, logs) -> CheckTable:
+    return ExperimentResult(figure.FORM, {"logs": logs}, {}).claims
 
 
 class TestClaims:
@@ -387,9 +398,8 @@ class TestClaims:
         ],
     )
     def test_who_is_faster(self, name, ahead, behind, holds):
-        by = {"by": 1.25} if name == "not_faster" else {}
         check = getattr(claims, f"check_{name}")
-        assert check("x", self.logs, ahead, behind, "y", **by).holds == holds
+        assert check("key", "x", self.logs, ahead, behind, "y").holds == holds
 
     def test_the_control_can_take_a_lead_away(self):
         logs = {
@@ -399,21 +409,19 @@ class TestClaims:
             "SPS, c=1/2": self.logs["slow"],
             "Adam": self.logs["fast"],
         }
-        without = fig1.claims(logs)
+        without = judged(fig1, logs)
         assert len(without) == 6 and all("control" not in check.source for check in without)
-        table = fig1.claims(logs | {"SGD, clipped": self.logs["fast"]})
+        table = judged(fig1, logs | {"SGD, clipped": self.logs["fast"]})
         assert [check.holds for check in table if check.source == "our control"] == [False] * 3
-        table = fig1.claims(logs | {"SGD, clipped": self.logs["stuck"]})
+        table = judged(fig1, logs | {"SGD, clipped": self.logs["stuck"]})
         assert [check.holds for check in table if check.source == "our control"] == [True] * 3
-        vision = fig6.claims(logs | {"SGD, clipped": self.logs["slow"]})
-        words = {check.statement.split(":")[0]: check.holds for check in vision}
-        assert words["SPS trains faster than SGD with clipped gradients"]
-        assert not words["SPS, c=1/2 trains faster than SGD with clipped gradients"]
+        vision = judged(fig6, logs | {"SGD, clipped": self.logs["slow"]})
+        assert vision["clipped/SPS"].holds and not vision["clipped/SPS, c=1/2"].holds
 
     def test_growth(self):
-        grown = claims.check_growth("x", self.logs, "fast", "y")
+        grown = claims.check_growth("key", "x", self.logs, "fast", "y")
         assert grown.holds and grown.value == pytest.approx(2.0)
-        shrunk = claims.check_growth("x", self.logs, "stuck", "y")
+        shrunk = claims.check_growth("key", "x", self.logs, "stuck", "y")
         assert not shrunk.holds and shrunk.value == pytest.approx(0.5)
         assert "0 of 2" in shrunk.reason
 

@@ -156,7 +156,7 @@ def test_escape_steps_are_the_measured_ones():
     assert np.allclose(np.diff(np.log(guide)), np.array([1, 2]) / np.sqrt(2))
     assert guide[-1] == 7
     assert np.allclose(ngd.lines[0].get_ydata(), [5, 10, 20])
-    other = dataclasses.replace(result, name="fig2")
+    other = dataclasses.replace(result, form=experiments.fig2.FORM)
     for wrong in (other, {"GD": 3}):
         with pytest.raises(DtypeError):
             plots.plot_escape_steps(wrong)

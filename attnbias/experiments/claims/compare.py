@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..checks import Check
-from ..dynamics.rates import fit_rate
+from ...checks import Check, CheckTable
+from ...dynamics.rates import fit_rate
+from ...dynamics.trace import Trace
+
+Runs: TypeAlias = Sequence[Trace]  # one a seed
 
 ALIGNMENT, SOFTMAX = "1 - cosine with W_mm", "1 - softmax at the optimal token"
-# panel of the figure: its series, and the sign by which larger is further along
-PANELS = {
+# panel of a figure: its series, and the sign by which larger is further along
+SERIES = {
     "loss gap L - L*": ("log_loss_gap", -1),
-    "norm of W": ("W_norm", 1),
-    SOFTMAX: ("log_nonopt_score", -1),
-    ALIGNMENT: ("W_alignment_error", -1),
-}
-# the panels of Fig. 3, whose loss goes to 0
-JOINT_PANELS = {
     "train loss": ("log_loss", -1),
     "norm of W": ("W_norm", 1),
     "norm of u": ("u_norm", 1),
@@ -27,30 +27,43 @@ JOINT_PANELS = {
     ALIGNMENT: ("W_alignment_error", -1),
     "1 - cosine with u_mm": ("u_alignment_error", -1),
 }
+PANELS = ("loss gap L - L*", "norm of W", SOFTMAX, ALIGNMENT)  # of Fig. 2
+JOINT_PANELS = tuple(panel for panel in SERIES if panel != PANELS[0])  # of Fig. 3
 FULL, SHORT = 10_000, "the run is too short"  # steps of a figure by default
 TIE = 1e-12  # decades: rules that start alike differ by rounding alone, of some 1e-16
 
 
-def log10(values) -> np.ndarray:
+def log10(values: ArrayLike) -> np.ndarray:
     """Exponents of ten; -inf for 0 and NaN below, which have no place on a log scale."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log10(values)
 
 
-def log10_of(trace, name: str) -> np.ndarray:
+def log10_of(trace: Trace, name: str) -> np.ndarray:
     """log10 of a series of a trace; exact in the log domain of one that is a logarithm."""
     values = getattr(trace, name)
     return values / math.log(10) if name.startswith("log_") else log10(values)
 
 
-def at_most(statement: str, values, bound: float, source="", provenance="d", **fields) -> Check:
+def at_most(
+    key: str, statement: str, values: ArrayLike, bound: float, source="", provenance="d", **fields
+) -> Check:
     """That a number, or the largest of one a seed, is at most a bound."""
-    return Check(statement, float(np.max(values)), bound, "<=", source, provenance, **fields)
+    value = float(np.max(values))
+    return Check(statement, value, bound, "<=", source, provenance, key=key, **fields)
 
 
-def at_least(statement: str, values, bound: float, source="", provenance="d", **fields) -> Check:
+def at_least(
+    key: str, statement: str, values: ArrayLike, bound: float, source="", provenance="d", **fields
+) -> Check:
     """That a number, or the smallest of one a seed, is at least a bound."""
-    return Check(statement, float(np.min(values)), bound, ">=", source, provenance, **fields)
+    value = float(np.min(values))
+    return Check(statement, value, bound, ">=", source, provenance, key=key, **fields)
+
+
+def keyed(checks: Iterable[Check], *keys: str) -> CheckTable:
+    """Those of these keys; what is before a slash stands for all panels, rules or corpora."""
+    return CheckTable(c for c in checks if {c.key, c.key.partition("/")[0]} & {*keys})
 
 
 def unless_short(check: Check, settings: dict) -> Check:
@@ -63,15 +76,15 @@ def unless_short(check: Check, settings: dict) -> Check:
     return dataclasses.replace(check, applicable=False, reason=reason)
 
 
-def lead(ahead, behind, panel: str, first: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def lead(ahead: Runs, behind: Runs, panel: str, first: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Steps from `first` on, and by how many decades `ahead` leads there, (seeds, steps)."""
-    (name, sign), step = (PANELS | JOINT_PANELS)[panel], ahead[0].step
-    moved = step >= first  # a start at W_0 = 0 has no direction and no logarithm
+    (name, sign), step = SERIES[panel], ahead[0].step
+    inside = step >= first  # a start at W_0 = 0 has no direction and no logarithm
     rows = []
     for a, b in zip(ahead, behind, strict=True):
-        x, y = (sign * log10_of(trace, name)[moved] for trace in (a, b))
+        x, y = (sign * log10_of(trace, name)[inside] for trace in (a, b))
         rows.append(np.subtract(x, y, out=np.zeros_like(x), where=x != y))  # 0 at one infinity
-    return step[moved], np.array(rows)
+    return step[inside], np.array(rows)
 
 
 def ahead_from(step: np.ndarray, decades: np.ndarray) -> str:
@@ -85,9 +98,10 @@ def ahead_from(step: np.ndarray, decades: np.ndarray) -> str:
 
 
 def check_lead(
+    key: str,
     statement: str,
-    ahead,
-    behind,
+    ahead: Runs,
+    behind: Runs,
     panel: str,
     bound: float,
     source="",
@@ -98,21 +112,24 @@ def check_lead(
 ) -> Check:
     """How many decades `ahead` leads on a panel at the last step, in the worst seed."""
     step, decades = lead(ahead, behind, panel, first)
-    reason = reason or ahead_from(step, decades)
-    statement = f"{statement}: {panel}, decades"
-    return at_least(statement, decades[:, -1], bound, source, provenance, reason=reason)
+    statement, reason = f"{statement}: {panel}, decades", reason or ahead_from(step, decades)
+    return at_least(key, statement, decades[:, -1], bound, source, provenance, reason=reason)
 
 
-def last_decade(settings: dict) -> tuple[int, int]:
-    """The window (steps / 10, steps), on which exponents are fitted by default."""
-    return settings["steps"] // 10, settings["steps"]
+def on_panel(name: str, panel: str) -> str:
+    """The key of a claim on a panel of a figure."""
+    return f"{name}/{SERIES[panel][0]}"
 
 
-def exponents(traces, window, series=lambda trace: trace.W_alignment_error) -> np.ndarray:
+def exponents(
+    traces: Runs,
+    window: tuple[float, float],
+    series: Callable[[Trace], np.ndarray] = lambda trace: trace.W_alignment_error,
+) -> np.ndarray:
     """(seeds,) exponents of 1 - cosine, or of another series, on a window."""
     return np.array([fit_rate(trace.step, series(trace), window).exponent for trace in traces])
 
 
-def span(values) -> str:
+def span(values: Iterable[float]) -> str:
     """Smallest to largest, in three digits."""
     return f"{min(values):.3g} to {max(values):.3g}"
