@@ -178,8 +178,8 @@ def _scores(data: Dataset, u: torch.Tensor | None) -> torch.Tensor:
     # Each product of length d is off by at most about d eps |x||u|; 4 leaves room for
     # the rounding of u itself, which makers get from a linear solve.
     eps = torch.finfo(data.X.dtype).eps
-    tolerance = 4 * eps * data.d**0.5 * X.norm(dim=2).amax(dim=1) * u.norm()
-    if not bool(torch.isfinite(tolerance).all() & torch.isfinite(scores).all()):
+    tolerance = 4 * eps * data.d**0.5 * vector_norm(X, dim=2).amax(dim=1) * vector_norm(u)
+    if not all(np.isfinite(each.detach().cpu().numpy()).all() for each in (tolerance, scores)):
         for name, value in (("X", X), ("u", u)):  # which a change in place may have spoilt
             require_finite(name, value)
         raise RangeError(
@@ -195,18 +195,20 @@ def _equalise(scores: torch.Tensor, tolerance: torch.Tensor) -> torch.Tensor:
     """Replace each run of sorted scores with steps within tolerance by the run's mean."""
     # in numpy, whose calls cost a third of torch's on arrays of this size
     values, within = scores.cpu().numpy(), tolerance.cpu().numpy()[:, None]
+    each = np.arange(len(values))[:, None]
     order = values.argsort(axis=1, kind="stable")
-    ordered = np.take_along_axis(values, order, axis=1)
+    ordered = values[each, order]
     finite = np.isfinite(ordered)  # those at padding are -inf, and come first
     known = np.where(finite, ordered, 0.0)
-    new = (np.diff(known, axis=1) > within) | ~finite[:, :-1]
+    new = np.ones(known.shape, dtype=bool)
+    new[:, 1:] = (np.diff(known, axis=1) > within) | ~finite[:, :-1]
     if new.all():
         return scores
-    run = np.insert(new, 0, True, axis=1).cumsum() - 1  # through all sequences
+    run = new.cumsum() - 1  # through all sequences
     count = np.bincount(run)
     mean = (np.bincount(run, known.ravel()) / count)[run].reshape(known.shape)
-    alone = (count == 1)[run].reshape(known.shape)
-    np.put_along_axis(out := np.empty_like(values), order, np.where(alone, ordered, mean), axis=1)
+    out = np.empty_like(values)
+    out[each, order] = np.where((count == 1)[run].reshape(known.shape), ordered, mean)
     return torch.from_numpy(out).to(scores.device)
 
 
