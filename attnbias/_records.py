@@ -337,17 +337,17 @@ def read_table(path, keys: tuple[str, ...]) -> tuple[pandas.DataFrame, dict]:
             frame = table.to_pandas()
             header = json.loads((table.schema.metadata or {}).get(_TABLE_HEADER, b"{}"))
         except Exception as error:  # a flipped bit makes pyarrow and pandas raise many kinds
-            raise unreadable(path, f"{type(error).__name__}: {error}"[:200]) from None
+            raise _unreadable(path, f"{type(error).__name__}: {error}"[:200]) from None
     if not set(keys) <= header.keys():
-        raise unreadable(path, "a Parquet file without the header of one")
+        raise _unreadable(path, "a Parquet file without the header of one")
     header = require_seal(path, {"kind": TABLE, "format": 1} | header, TABLE, _columns(frame))
     return frame, header
 
 
-def unreadable(path, got: str, expected="a Parquet file of this library") -> FileFormatError:
+def _unreadable(path, got: str) -> FileFormatError:
     return FileFormatError(
         str(path),
-        expected=expected,
+        expected="a Parquet file of this library",
         got=got,
         remedy="delete it and run again: a sweep goes on with the rest",
     )

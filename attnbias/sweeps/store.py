@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING
 
 from .._extras import need
 from .._files import as_path, locked, results_folder
-from .._records import read_json, read_table, unreadable, write_json, write_table
+from .._records import read_json, read_table, write_json, write_table
 from .._validate import PathLike
 from ..errors import FileFormatError
 from .grid import Grid
 from .identity import other_marks
-from .table import columns
 
 FORMAT = 2  # raise it when the meaning of a column changes; 1 had no marks of the data
 HEADER = ("made", "grid", "points")
@@ -55,7 +54,7 @@ class Store:
     def __init__(self, folder, grid: Grid):
         need("pyarrow", "sweeps")
         self.folder, self.grid = Path(folder), grid
-        self.dtypes, self.key = columns(grid), f"{FORMAT} {grid.key}"
+        self.key = f"{FORMAT} {grid.key}"
         if (self.folder / GRID).exists():
             self._require_same_grid()
         elif any(  # that is not what killed processes leave
@@ -101,17 +100,9 @@ class Store:
         Raises
         ------
         FileFormatError
-            For a part that can't be read, or is of other columns or of another place.
+            For a part that can't be read, or is of another place.
         """
-        if (self.folder / TABLE).exists():
-            return _read(self.folder / TABLE, self.key)[1]
-        found: dict[int, dict] = {}
-        for path in parts_of(self.folder):
-            frame, marks, _ = _read(path, self.key)
-            if list(frame) != list(self.dtypes):
-                raise unreadable(path, "other columns", "a part of this sweep")
-            found |= marks
-        return found
+        return join(_files(self.folder), self.key)[1]
 
     def require_same(self, number: int, made: dict, kept: dict) -> None:
         """Refuse results of code that is no longer what it was.
@@ -168,6 +159,11 @@ def parts_of(folder: Path) -> list[Path]:
                 remedy="move it away: the folder goes when the sweep is done",
             )
     return found
+
+
+def _files(folder: Path) -> list[Path]:
+    """The table, or the parts that are there yet."""
+    return [folder / TABLE] if (folder / TABLE).exists() else parts_of(folder)
 
 
 def grid_of(folder: Path) -> dict:
@@ -230,9 +226,8 @@ def load(folder: PathLike) -> pandas.DataFrame:
     1
     """
     folder = as_path(folder)
-    key, whole = grid_of(folder)["key"], folder / TABLE
-    frame, _, made = join([whole] if whole.exists() else parts_of(folder), key)
-    frame.attrs = {"provenance": made, "complete": whole.exists()}
+    frame, _, made = join(_files(folder), grid_of(folder)["key"])
+    frame.attrs = {"provenance": made, "complete": (folder / TABLE).exists()}
     return frame
 
 

@@ -120,21 +120,14 @@ def require_batched(training: Training, device) -> None:
             got=str(device),
             remedy="device='cpu' runs anywhere",
         )
-    if device.type != "cpu" and any(setting.train_u for setting in training.settings):
-        raise RangeError(
-            "train.train_u",
-            expected="False on a device other than the CPU",
-            got="True",
-            remedy="run the joint part of the grid with device='cpu'",
-        )
-    own = next((setting for setting in training.settings if setting.own), None)
-    if device.type != "cpu" and own is not None:
-        raise RangeError(
-            "rule and train.loss",
-            expected="the library's on a device other than the CPU",
-            got=f"{own.rule.name} and {own.loss_name}",
-            remedy="run rules and losses of your own with device='cpu'",
-        )
+    for setting in training.settings if device.type != "cpu" else ():
+        if setting.train_u or setting.own:
+            raise RangeError(
+                "train.train_u" if setting.train_u else "rule and train.loss",
+                expected="the library's, with a fixed decoder, on a device other than the CPU",
+                got=f"train_u = {setting.train_u}, {setting.rule.name} and {setting.loss_name}",
+                remedy="run joint training, and rules and losses of your own with device='cpu'",
+            )
 
 
 def run_batch(training: Training, points: list[Point], device) -> list[Results]:

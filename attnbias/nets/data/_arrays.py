@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._validate import as_tensor, require_shape, require_type, short
+from ..._validate import as_numbers, require_shape, require_type, short
 from ...errors import DtypeError, LabelError, RangeError
 
 
@@ -38,7 +38,7 @@ def require_labels(labels, classes: tuple[str, ...], *counts: int) -> None:
 
 def as_rows(name: str, value, count: int, least: int = 0) -> np.ndarray:
     """Row numbers, so many at least, each from 0 to count - 1."""
-    rows = as_tensor(name, value).detach().cpu().numpy()
+    rows = as_numbers(name, value)
     if rows.dtype.kind not in "iu" or rows.ndim != 1:
         raise DtypeError(
             name,
