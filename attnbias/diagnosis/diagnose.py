@@ -220,7 +220,7 @@ def diagnose(
         coherence = coherence_table(beside := coherence_beside(constants, data))
     found = _hypotheses(optimal, assumption1, assumption2, coherence, separation, constants)
     forecast = {"step_size": step_size, "target": target, "runs": []}
-    if svm is not None:
+    if svm is not None and constants is not None:
         forecast |= Goal(data, svm, step_size, target).forecast(found, constants, steps, starts)
     forecast["rules"] = [] if optimal["tied_sequences"] else rule_runs(data, svm, rules, steps)
     return Diagnosis(

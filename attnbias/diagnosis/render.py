@@ -122,7 +122,8 @@ def lines(section: dict, known: dict) -> Iterator[tuple[str, str]]:
             if true.issuperset(line.get("when", ())) and true.isdisjoint(line.get("unless", ())):
                 tails = [text for name, text in line.get("tails", ()) if name in true]
                 text = "".join([line["says"], *tails])
-                yield tuple(_Words().vformat(t, (), here) for t in (line.get("label", ""), text))
+                label = _Words().vformat(line.get("label", ""), (), here)
+                yield label, _Words().vformat(text, (), here)
 
 
 def _is_true(value) -> bool:
@@ -203,7 +204,7 @@ def facts(report) -> dict:
             "no_idle": part.get("smallest_excess") == math.inf,
             "assumption1_checks": _sides(report.assumption1),
             "assumption2_checks": _sides(report.assumption2),
-            "coherence_checks": _sides(not known["assumption2"] and report.coherence),
+            "coherence_checks": _sides(None if known["assumption2"] else report.coherence),
             "promised": [vars(each) for each in report.guarantees if each.applies],
             "silent": list(_silent(report)),
             "limits": [{"limit": limit} for limit in report.limits],
@@ -211,7 +212,7 @@ def facts(report) -> dict:
     )
 
 
-def _sides(table: CheckTable | None | bool) -> list[dict]:
+def _sides(table: CheckTable | None) -> list[dict]:
     """The two sides of each inequality, and its room or by what factor it is missed."""
     return [
         vars(check)

@@ -21,7 +21,7 @@ from ..errors import InfeasibleError, SolverError
 from ..geometry.constants import Constants
 from ..geometry.limit import offset_within, saturated_weights, settled_offset, support_basis
 from ..geometry.svm import SVMSolution, solve_w_svm
-from ..geometry.tokens import GapRows, gaps_of, token_scores
+from ..geometry.tokens import GapRows, gap_rows, gaps_of, token_scores
 from ..rules import NGD, Descent
 from .guarantees import Hypothesis
 
@@ -58,7 +58,7 @@ class Goal:
     @functools.cached_property
     def basis(self):
         """As `support_basis`."""
-        return support_basis(self.svm.rows, self.svm)
+        return support_basis(gap_rows(self.data), self.svm)
 
     @functools.cached_property
     def offset(self) -> float | None:
@@ -108,7 +108,7 @@ class Goal:
         lengths: dict[int | None, int] = {None: first} if first else {}
         if self.svm.basis is None and later >= min(LEAST, steps) > 0:
             lengths |= dict.fromkeys(range(starts), later)
-        drawn = ((start(self.data, self.svm.rows, seed), n) for seed, n in lengths.items())
+        drawn = ((start(self.data, seed), n) for seed, n in lengths.items())
         traces = train_from(drawn, self.data, NGD(self.step_size), self.svm)
         return [
             {"seed": seed} | self.outcome(trace, seed is None)
@@ -132,11 +132,12 @@ class Goal:
         if not len(trace.step) or not trace.step[-1]:
             return found
         errors = trace.W_alignment_error
-        gaps = torch.as_tensor(trace.gaps[-1], device=self.svm.dual.device)
+        gaps = torch.as_tensor(np.asarray(trace.gaps)[-1], device=self.svm.dual.device)
         if trace.status == "completed":
             off = self.svm.rows.sequence[~(gaps > 0)].unique().tolist()
         else:  # on its way from the last record
-            off = missed(trace.last_logits, trace.opt).tolist()
+            last = torch.as_tensor(trace.last_logits), torch.as_tensor(trace.opt)
+            off = missed(*last).tolist()
         found |= {"steps": int(trace.step[-1]), "error": float(errors[-1]), "off": off}
         there = np.flatnonzero(errors <= self.target)
         if len(there):
@@ -189,9 +190,9 @@ def affordable(n: int, N: int, d: int, steps: int, runs: int = 1) -> int:
     return min(steps, int(max(WORK, SHARE * N * N * d) / each))
 
 
-def start(data: Dataset, rows: GapRows, seed: int | None) -> torch.Tensor:
+def start(data: Dataset, seed: int | None) -> torch.Tensor:
     """W_0 = 0 without a seed, else `random_start`."""
-    return initial_matrix(None, data) if seed is None else random_start(data, rows, seed)
+    return initial_matrix(None, data) if seed is None else random_start(data, gap_rows(data), seed)
 
 
 def random_start(data: Dataset, rows: GapRows, seed: int) -> torch.Tensor:
@@ -214,6 +215,6 @@ def elsewhere(data: Dataset, trace: Trace, size: float) -> dict:
     i, t, best = svm.rows.sequence, svm.rows.token, selected[svm.rows.sequence]
     scores, active = token_scores(data), svm.margins <= ACTIVE
     stable = bool((scores[i, best] > scores[i, t])[active].all())
-    gaps = gaps_of(trace.last_logits.to(data.X.device), selected, data.mask)
+    gaps = gaps_of(torch.as_tensor(trace.last_logits).to(data.X.device), selected, data.mask)
     error = 1 - float(svm.dual @ gaps) * svm.margin / size
     return {"selected_error": error, "ended": stable and error <= ENDED}

@@ -52,7 +52,7 @@ def exponent_axis(axis, exponents) -> None:
 def _round_numbers(low: float, high: float) -> list[float]:
     """Ticks between 10^low and 10^high, which are less than four decades apart."""
     if high - low < 0.7:
-        ticks = MaxNLocator(5).tick_values(10.0**low, 10.0**high)
+        ticks = np.asarray(MaxNLocator(5).tick_values(10.0**low, 10.0**high))
     else:
         decades = 10.0 ** np.arange(math.floor(low), math.ceil(high))
         ticks = np.outer(decades, (1, 2, 5) if high - low < 2 else (1, 3)).ravel()
@@ -143,7 +143,7 @@ def shared_legend(fig, axes, columns: int | None = None, title: str = "", **look
     """One legend above the panels, with each label that any of them has, up to four a row, and
     fewer where they would reach beyond the figure; what is longer than a row is broken.
     """
-    named = {}
+    named: dict[str, Any] = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)

@@ -120,12 +120,12 @@ def _drawable(checks) -> list[Check]:
 
 
 def _check_panel(axis, check: Check, logs: bool, words: str) -> None:
-    kept = thinned(check.step)
-    step, *sides = (array[kept] for array in (check.step, check.values, check.bounds))
+    along = [np.asarray(each) for each in (check.step, check.values, check.bounds)]
+    step, value, bound = (array[thinned(along[0])] for array in along)
     upper = check.sense == "<="
-    small, large = sides if upper else reversed(sides)
+    small, large = (value, bound) if upper else (bound, value)
     broken = ~(small <= large + check.rounding)
-    exponents, value, bound = _drawn(*sides, logs)
+    exponents, value, bound = _drawn(value, bound, logs)
     step_axis(axis, step)
     axis.margins(y=0.2)
     look = {"linewidth": 2.2, "marker": "o" if len(step) <= FEW else ""}

@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from itertools import cycle
-from typing import Any, ParamSpec, TypeAlias, overload
+from typing import Any, ParamSpec, TypeAlias, cast, overload
 
 import matplotlib as mpl
 import numpy as np
@@ -61,7 +61,7 @@ PLAIN_STYLES = tuple((colour, line, "") for line in ("-", "--", ":") for colour 
 _STYLES = RULE_STYLES | JOINT_STYLES
 HALO = [withStroke(linewidth=3, foreground="white")]  # under text that crosses a line
 
-RC = {
+RC: dict[Any, Any] = {
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
     "axes.facecolor": "white",
@@ -115,7 +115,7 @@ def _use_svg(shell) -> None:
     from matplotlib_inline.backend_inline import set_matplotlib_formats
     from matplotlib_inline.config import InlineBackend
 
-    options = {"bbox_inches": "tight", "metadata": {"Date": None}}
+    options: dict[str, Any] = {"bbox_inches": "tight", "metadata": {"Date": None}}
     backend = InlineBackend.instance(parent=shell)
     backend.figure_formats = {"svg"}
     backend.print_figure_kwargs = options
@@ -162,7 +162,7 @@ class OwnFigure(Figure):
     def savefig(self, fname, **options):
         """As that of matplotlib, whose settings are left as they were."""
         several = hasattr(fname, "attach_note")  # PdfPages, which writes its fonts when it closes
-        kinds = {} if several else {"pdf.fonttype": 42, "ps.fonttype": 42}
+        kinds: dict[Any, Any] = {} if several else {"pdf.fonttype": 42, "ps.fonttype": 42}
         with mpl.rc_context(kinds):
             super().savefig(fname, **options)
 
@@ -171,10 +171,11 @@ class LentAxes:
     """Axes of the caller's in place of a figure; what is a figure's own goes into the first."""
 
     def __init__(self, ax: Axes | Sequence[Axes] | np.ndarray) -> None:
-        given = ax.ravel() if isinstance(ax, np.ndarray) else ax
-        self.axes = [*given] if isinstance(given, list | tuple | np.ndarray) else [ax]
+        given: Any = ax.ravel() if isinstance(ax, np.ndarray) else ax
+        several = isinstance(given, list | tuple | np.ndarray)
+        self.axes: list[Axes] = [*given] if several else [given]
         words = "Axes of matplotlib, or several"
-        for axis in self.axes or [None]:
+        for axis in self.axes or cast(list, [None]):
             require_type("ax", axis, Axes, words, "plt.subplots() makes some")
         self.figure = self.axes[0].figure
 
