@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from .._records import plain_json
 from .._threads import spare_threads
@@ -209,6 +210,18 @@ def diagnose(
         require_inputs(data, each, None, False)
     for each in require_type("guarantees", guarantees, list | tuple, expected, remedy):
         require_type("guarantees", each, Guarantee, expected, remedy)
+    found = _theory(data, guarantees)
+    svm, constants, tied = found["svm"], found["constants"], found["optimal"]["tied_sequences"]
+    forecast = {"step_size": step_size, "target": target, "runs": []}
+    if svm is not None:
+        goal = Goal(data, svm, step_size, target)
+        forecast |= goal.forecast(found["hypotheses"], constants, steps, starts)
+    forecast["rules"] = [] if tied else rule_runs(data, svm, rules, steps)
+    return Diagnosis(summary=_summary(data), forecast=forecast, **found)
+
+
+def _theory(data: Dataset, guarantees: Sequence[Guarantee]) -> dict[str, Any]:
+    """The fields of a Diagnosis that no run decides."""
     optimal = _optimal_part(data)
     svm, separation = None, _UNSOLVED
     constants = assumption1 = assumption2 = coherence = beside = None
@@ -219,24 +232,18 @@ def diagnose(
         assumption1 = assumption1_table(constants, exact=assumption2.all_hold)
         coherence = coherence_table(beside := coherence_beside(constants, data))
     found = _hypotheses(optimal, assumption1, assumption2, coherence, separation, constants)
-    forecast = {"step_size": step_size, "target": target, "runs": []}
-    if svm is not None and constants is not None:
-        forecast |= Goal(data, svm, step_size, target).forecast(found, constants, steps, starts)
-    forecast["rules"] = [] if optimal["tied_sequences"] else rule_runs(data, svm, rules, steps)
-    return Diagnosis(
-        summary=_summary(data),
-        optimal=optimal,
-        separation=separation,
-        forecast=forecast,
-        assumption1=assumption1,
-        assumption2=assumption2,
-        coherence=coherence,
-        constants=constants,
-        svm=svm,
-        hypotheses=found,
-        guarantees=evaluate(guarantees, found, constants, beside),
-        limits=limits(found),
-    )
+    return {
+        "optimal": optimal,
+        "separation": separation,
+        "assumption1": assumption1,
+        "assumption2": assumption2,
+        "coherence": coherence,
+        "constants": constants,
+        "svm": svm,
+        "hypotheses": found,
+        "guarantees": evaluate(guarantees, found, constants, beside),
+        "limits": limits(found),
+    }
 
 
 def _fields(holder, names) -> dict:

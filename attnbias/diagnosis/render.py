@@ -235,35 +235,38 @@ def _runs(report) -> dict:
     if report.svm is None:
         return {}
     first, *drawn = f["runs"] or [{}]
-    there = [run["iterations"] for run in drawn if not math.isnan(run["iterations"])]
-    arrived = bool(first) and not math.isnan(first["iterations"])
-    off, steps = first.get("off"), first.get("steps", 0)
-    equal = hypotheses["assumption2"].holds
-    found = first | {
+    arrived = not math.isnan(first.get("iterations", math.nan))
+    off, steps, equal = first.get("off"), first.get("steps", 0), hypotheses["assumption2"].holds
+    found = first | _drawn(drawn, arrived) | {f"how_{f['how']}": True, f"bound_{f['bound']}": True}
+    return found | {
         "steps": steps or None,
         "went": off is not None,
         "not_ended": not first.get("ended"),
-    }
-    return found | {
-        f"how_{f['how']}": True,
-        f"bound_{f['bound']}": True,
         "missed": len(off or ()),
         "right": report.summary["sequences"] - len(off or ()),
-        "drawn": len(drawn) or None,
-        "drawn_steps": drawn[0]["steps"] if drawn else None,
-        "there": there,
-        "least": there and about(min(there)),
-        "most": there and about(min(there)) != about(max(there)) and about(max(there)),
         "incomplete": not f["offset_complete"],
         "gd": equal and _finite(report.constants.largest_gd_step_size),
         "arrived": arrived,
         "far": f["iterations"] > 1e9,
         "enough": arrived and int(float(f"{2 * f['iterations'] + 1:.1e}")),
         "more": 10 * max(steps, 100),
-        "some_stray": (arrived or there) and len(there) < len(drawn),
         "too_long": equal
         and hypotheses["assumption1"].holds
         and f["step_size"] > f["largest_step_size"],
+    }
+
+
+def _drawn(runs: list[dict], arrived: bool) -> dict:
+    """The runs from random starts, beside one from zero that has arrived or not."""
+    there = [run["iterations"] for run in runs if not math.isnan(run["iterations"])]
+    least, most = (about(pick(there)) if there else "" for pick in (min, max))
+    return {
+        "drawn": len(runs) or None,
+        "drawn_steps": runs[0]["steps"] if runs else None,
+        "there": there,
+        "least": least,
+        "most": most if most != least else "",
+        "some_stray": (arrived or there) and len(there) < len(runs),
     }
 
 

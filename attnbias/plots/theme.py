@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from itertools import cycle
-from typing import Any, ParamSpec, TypeAlias, cast, overload
+from typing import Any, ParamSpec, TypeAlias, overload
 
 import matplotlib as mpl
 import numpy as np
@@ -173,10 +173,11 @@ class LentAxes:
     def __init__(self, ax: Axes | Sequence[Axes] | np.ndarray) -> None:
         given: Any = ax.ravel() if isinstance(ax, np.ndarray) else ax
         several = isinstance(given, list | tuple | np.ndarray)
-        self.axes: list[Axes] = [*given] if several else [given]
+        axes = [*given] if several else [given]
         words = "Axes of matplotlib, or several"
-        for axis in self.axes or cast(list, [None]):
+        for axis in axes or [None]:
             require_type("ax", axis, Axes, words, "plt.subplots() makes some")
+        self.axes: list[Axes] = axes
         self.figure = self.axes[0].figure
 
     def __getattr__(self, name: str):
