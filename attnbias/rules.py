@@ -32,9 +32,18 @@ BLURRED = 2.0**32  # logarithms above it are off by 1e-6 or so, and what is left
 
 
 class Vector(NamedTuple):
-    """A tensor like the iterate: each part is exp(log_scale) times that of `parts`.
+    """A tensor like the iterate, of which each part is exp(log_scale) times that of `parts`.
 
-    log_scale, size : (P,), with `size` the norm of a part before the factor.
+    Attributes
+    ----------
+    parts : tensor
+    log_scale, size : (P,)
+        The factors' logarithms, and the norms of the parts before them.
+
+    Examples
+    --------
+    >>> Vector(torch.ones(1, 2), log_scale=torch.zeros(1), size=torch.ones(1) * 2**0.5).parts
+    tensor([[1., 1.]])
     """
 
     parts: torch.Tensor
@@ -66,6 +75,14 @@ class Gradient:
         A part of the negative gradient that is not in `descent`, for rules that take it apart.
     state : object
         What the problem wants to see again when it records.
+
+    Examples
+    --------
+    >>> norms = lambda x: x.norm()[None]
+    >>> x = torch.tensor([[3.0, 4.0]])
+    >>> gradient = Gradient(Vector(-x, torch.zeros(1), norms(x)), norms)
+    >>> gradient.log_norm.exp(), gradient.vector(x.sign()).size
+    (tensor([5.]), tensor([1.4142]))
     """
 
     descent: Vector

@@ -157,7 +157,7 @@ def iterate(
     ...
     ...     def gradient(self, x):
     ...         norms = lambda x: x.norm()[None]
-    ...         return Gradient(Vector(-x, torch.zeros(1), norms(x)), norms)
+    ...         return Gradient(Vector(-x, torch.zeros(1).double(), norms(x)), norms)
     ...
     ...     def spread(self, factors):
     ...         return factors
