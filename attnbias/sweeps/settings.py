@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -187,7 +188,12 @@ def as_training(block, allowed: tuple[str, ...] = ()) -> dict:
     ------
     RangeError, DtypeError, NonFiniteError
     """
-    defaults = {"loss": "exponential", "W0_norm": 0.0, "start": "random", "train_u": False}
+    defaults: dict[str, Any] = {
+        "loss": "exponential",
+        "W0_norm": 0.0,
+        "start": "random",
+        "train_u": False,
+    }
     require_type("train", block, Mapping, "a dict", "its keys are " + ", ".join(defaults))
     for key in block:
         require_choice("key of train", key, tuple(defaults))
