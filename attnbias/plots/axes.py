@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter as FuncFormatter
+from matplotlib.ticker import MaxNLocator as MaxNLocator
+from matplotlib.ticker import NullLocator
 
 from .theme import WIDTH, Given, new_figure
 

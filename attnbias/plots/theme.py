@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
+from matplotlib.patheffects import withStroke as withStroke  # for rooms, which need the extra
 
 from .._validate import require_type
 from ..errors import RangeError

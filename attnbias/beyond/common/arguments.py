@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from ...dataset import Dataset, require_dataset
 from ...errors import DtypeError, RangeError, ShapeError
 from ...geometry.solution import SVMSolution
 
+R = TypeVar("R")  # rows of a hard-margin problem
 FIELDS = {
     "int": numbers.Integral,
     "float": numbers.Real,
@@ -62,15 +64,16 @@ def require_kind(name: str, value, kind: type, remedy: str) -> None:
         raise DtypeError(name, expected=f"a {kind.__name__}", got=short(value), remedy=remedy)
 
 
-def require_svm(name: str, svm, rows: type, solver: str) -> SVMSolution:
-    """A solution whose constraints are rows of this kind, as `solver` gives it."""
+def require_svm(name: str, svm, rows: type[R], solver: str) -> R:
+    """The rows of a solution, which are of this kind, as `solver` gives it."""
     if not isinstance(svm, SVMSolution) or not isinstance(svm.rows, rows):
         raise DtypeError(
             name, expected=f"the SVMSolution of {solver}", got=short(svm), remedy=f"pass {solver}"
         )
-    return svm
+    return svm.rows
 
 
+@dataclass(frozen=True, eq=False)
 class Typed:
     """A dataclass whose fields are of the types that it names."""
 

@@ -73,7 +73,7 @@ def require_trace_of(trace, problem: str, maker: str, **shapes: tuple[int, ...])
             remedy=f"use {maker}",
         )
     for name, shape in shapes.items():
-        found = np.shape(getattr(trace, name, None))[1:]
+        found = np.shape(getattr(trace, name, ()))[1:]
         if found != shape:
             raise ShapeError(
                 "trace",

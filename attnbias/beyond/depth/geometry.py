@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from ..._validate import as_float_tensor, as_numbers, require_int, require_number
 from ...data import Dataset
@@ -16,7 +17,7 @@ from ..common.arguments import as_finite
 ORTHOGONAL = 1e-12  # of the product of two lengths: rounding
 
 
-def layer_potential(w, first: float, second: float):
+def layer_potential(w: ArrayLike, first: ArrayLike, second: ArrayLike):
     """F(w) = A (w + e^w) - B (w - e^-w): a token pair keeps |x_1|^2 delta^2 / 2 - F(w).
 
     Parameters
@@ -41,11 +42,8 @@ def layer_potential(w, first: float, second: float):
     >>> layer_potential(0.0, 1.0, 4.0)
     5.0
     """
-    w, first, second = (
-        as_numbers("w", w, dtype=float),
-        as_numbers("first", first, dtype=float),
-        as_numbers("second", second, dtype=float),
-    )
+    w, first = as_numbers("w", w, dtype=float), as_numbers("first", first, dtype=float)
+    second = as_numbers("second", second, dtype=float)
     with np.errstate(over="ignore"):
         value = first * (w + np.exp(w)) - second * (w - np.exp(-w))
     return float(value) if value.ndim == 0 else value
@@ -258,5 +256,5 @@ def pair_products(data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         )
     inner = (X[:, 0] * X[:, 1]).sum(dim=1)
     squares = (X**2).sum(dim=2)
-    products = squares[:, 0] - inner, squares[:, 1] - inner, squares[:, 0].sqrt()
-    return tuple(each.numpy() for each in products)
+    A, B = (squares - inner[:, None]).T
+    return A.numpy(), B.numpy(), squares[:, 0].sqrt().numpy()

@@ -103,7 +103,7 @@ def query_margins(data: Dataset, svm: SVMSolution, tokens) -> torch.Tensor:
     True
     """
     chosen = selected_queries(data, tokens)
-    rows = require_svm("svm", svm, GapRows, "solve_w_svm(with_queries(data, tokens))").rows
+    rows = require_svm("svm", svm, GapRows, "solve_w_svm(with_queries(data, tokens))")
     if rows.queries.shape != chosen.shape or not torch.equal(rows.queries, chosen):
         raise ShapeError(
             "svm",

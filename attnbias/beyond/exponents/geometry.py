@@ -10,8 +10,9 @@ import torch
 
 from ..._validate import as_numbers, require_number
 from ...data import Dataset
+from ...geometry.certificate import ZERO
 from ...geometry.limit import saturated_weights
-from ...geometry.solution import ZERO, SVMSolution
+from ...geometry.solution import SVMSolution
 from ..common.arguments import Typed
 from .slack import least_slack, solution_of
 

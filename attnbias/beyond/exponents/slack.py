@@ -129,11 +129,12 @@ def _shifted(data: Dataset, opt: torch.Tensor, i: int, t: int, slack: float) -> 
     """x_{i,t}, moved along W_mm x_{i,1} across u until its margin is 1 + slack."""
     image = solve_w_svm(_without(data, opt, i, t)).weights @ data.X[i, 0]
     across, token = image.clone(), data.X[i, t].clone()
-    for _ in range(2 if data.u is not None else 0):  # twice, so that rounding is projected off
-        across -= (across @ data.u) / (data.u @ data.u) * data.u
+    if (u := data.u) is not None:
+        for _ in range(2):  # twice, so that rounding is projected off
+            across -= (across @ u) / (u @ u) * u
     if not float(across.norm()) > ALONG_DECODER * float(image.norm()):
         raise RangeError(
-            "row" if data.u is not None else "data",
+            "data" if u is None else "row",
             expected="a query with a part of W_mm x_{i,1} across u",
             got=f"W_mm x_{{i,1}} along u in sequence {i}: the score decides the margin",
             remedy="choose a token of another sequence, or another decoder",

@@ -66,15 +66,15 @@ def run_heads(arguments: argparse.Namespace) -> tuple[dict, str]:
         for name in ("heads.csv", "heads.svg"):
             new_path(folder / name)
         results_folder(folder)
-    common = {"random": arguments.random, "seed": arguments.seed}
-    shown = {"out": folder, "progress": sys.stderr.isatty()}
+    options = {"random": arguments.random, "seed": arguments.seed, "out": folder}
+    options["progress"] = sys.stderr.isatty()
     if arguments.npz is None:
-        text = {} if arguments.text is None else {"sentences": arguments.text}
-        asked = {"model": arguments.model, "query": arguments.query}
-        result = experiments.run(**asked, **text, **common, **shown)
+        if arguments.text is not None:
+            options["sentences"] = arguments.text
+        result = experiments.run(model=arguments.model, query=arguments.query, **options)
     else:
         found, settings = _stored(arguments.npz, arguments.query)
-        result = experiments.measure(found, settings, **common, **shown)
+        result = experiments.measure(found, settings, **options)
     table, told = result.to_dataframe(), [str(result), str(folder)]
     if not (folder / "heads.csv").exists():
         write_text(folder / "heads.csv", table.to_csv())

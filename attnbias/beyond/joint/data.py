@@ -74,5 +74,5 @@ def make_nonsupport_pair() -> Dataset:
     >>> solve_u_svm(make_nonsupport_pair()).dual.round(decimals=12).tolist()
     [1.0, 0.0]
     """
-    X = [[[0.0, 1, 0], [1, 0, 0]], [[0, 0, 1], [2, 0, 0]]]
+    X = [[[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], [[0.0, 0.0, 1.0], [2.0, 0.0, 0.0]]]
     return Dataset(X, [1, 1], name="loud pair", meta={"maker": "make_nonsupport_pair"}, opt=[1, 1])

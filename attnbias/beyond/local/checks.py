@@ -174,9 +174,9 @@ def check_score_trap(data, trace, *, svm=None) -> CheckTable:
     log_r, log_rc = run.gaps.T
     log_c = log_rc - log_r
     if trap_level(score, log_r[0], log_rc[0]) > 0:
-        pairs = ((OPTIMAL, log_r), (MIDDLE, log_c))
+        pairs = [(OPTIMAL, log_r), (MIDDLE, log_c)]
     elif log_r[0] >= -trap_threshold(score):
-        pairs = ((RISES, log_r),)
+        pairs = [(RISES, log_r)]
     else:
         return refused((OPTIMAL, MIDDLE), "the start lies between the two conditions")
     return CheckTable(

@@ -9,13 +9,13 @@ import torch
 from ..._validate import require_flag
 from ...checks import CheckTable
 from ...dataset import Dataset, require_dataset
-from ...errors import InfeasibleError, RangeError
-from ...geometry.solution import require_optimal
+from ...errors import InfeasibleError
+from ...geometry.solution import require_svm
 from ...geometry.svm import SVMSolution, solve_w_svm
-from ...geometry.tokens import GapRows, optimal_tokens, resolve_opt, token_scores
+from ...geometry.tokens import gap_rows, optimal_tokens, resolve_opt, token_scores
 from ...geometry.tokens import selected_tokens as selected_tokens
 from ...theorems.statements import Statement, refused
-from ..common.arguments import Typed, require_svm
+from ..common.arguments import Typed
 from ..common.geometry import selections, svm_if_any
 
 ACTIVE = 1e-7  # a margin of at most 1 + this is a neighbour's
@@ -64,17 +64,8 @@ def score_margins(
     opt = resolve_opt(data, opt)
     scores = token_scores(data, u)
     neighbours = require_flag("neighbours", neighbours)
-    if svm is None:
-        svm = solve_w_svm(data, opt)
-    require_optimal("svm", require_svm("svm", svm, GapRows, "solve_w_svm(data, opt)"))
-    rows = svm.rows
-    if not torch.equal(rows.opt, opt) or len(svm.dual) != int(data.lengths.sum()) - data.n:
-        raise RangeError(
-            "svm",
-            expected="the W-SVM of these data and tokens",
-            got="another",
-            remedy="pass solve_w_svm(data, opt), or leave it out",
-        )
+    rows = gap_rows(data, opt)
+    svm = solve_w_svm(data, opt) if svm is None else require_svm(svm, rows)
     lead = scores[rows.sequence, opt[rows.sequence]] - scores[rows.sequence, rows.token]
     return lead.masked_fill(svm.margins > 1 + ACTIVE, torch.inf) if neighbours else lead
 

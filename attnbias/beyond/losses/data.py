@@ -93,11 +93,9 @@ def rescale_tokens(data: Dataset, least: float = 0.7, most: float = 1.4) -> Data
     True
     """
     require_dataset(data)
-    ends = (
-        require_number(name, value, low=0, open_low=True)
-        for name, value in (("least", least), ("most", most))
-    )
-    factors = torch.linspace(*ends, data.n, dtype=data.X.dtype, device=data.X.device)
+    least = require_number("least", least, low=0, open_low=True)
+    most = require_number("most", most, low=0, open_low=True)
+    factors = torch.linspace(least, most, data.n, dtype=data.X.dtype, device=data.X.device)
     return Dataset(
         data.X * factors[:, None, None],
         data.y,

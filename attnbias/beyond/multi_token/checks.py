@@ -280,7 +280,7 @@ def predict_settled(
     (0.7768, True)
     """
     require_kind("mixture", mixture, Mixture, "pass predict_mixture(data, v, strength)")
-    rows = require_svm("svm", svm, SeveralRows, "solve_several_svm(data, mixture.sets)").rows
+    rows = require_svm("svm", svm, SeveralRows, "solve_several_svm(data, mixture.sets)")
     if not torch.equal(rows.sets, mixture.sets):
         raise RangeError(
             "svm",

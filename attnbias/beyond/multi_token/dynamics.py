@@ -186,7 +186,7 @@ class Nonlinear(Stack):
             )
         self.start = torch.stack([as_start(W, (self.d, self.d), "(d, d)") for W in zero])
         self.sets = torch.ones(self.X.shape[:3], dtype=torch.bool)
-        self.identity = (self.X, self.K, self.q, self.y, self.start)
+        self.identity: tuple[torch.Tensor, ...] = (self.X, self.K, self.q, self.y, self.start)
         if split is not None:
             self.sets = torch.stack([rows.sets for rows in split])
             width = max(rows.basis.shape[1] for rows in split)

@@ -14,6 +14,7 @@ from ...geometry.svm import SVMSolution, across, solve
 from ...geometry.tokens import VectorRows
 
 PROBLEM = "several-token SVM"
+NONE = torch.zeros(0, 0, dtype=torch.float64)
 _CONSISTENT = 1e-9  # relative residual of log-ratio equations that only rounding leaves
 
 
@@ -32,8 +33,9 @@ class SeveralRows(VectorRows):
         The rows before the projection, with the first member of the set as k_ref.
     """
 
-    sets: torch.Tensor | None = None
-    raw: torch.Tensor | None = None
+    basis: torch.Tensor = NONE
+    sets: torch.Tensor = NONE
+    raw: torch.Tensor = NONE
 
     @property
     def d(self) -> int:

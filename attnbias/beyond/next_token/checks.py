@@ -69,8 +69,9 @@ def check_retrieval(data: NextTokenData, trace: Trace, svm) -> Check:
     require_next_tokens(data)
     shapes = {"W": (data.d, data.d), "retrieved": (data.n,)}
     require_trace_of(trace, "next token", "train_next_token", **shapes)
-    require_optimal("svm", require_svm("svm", svm, PriorityRows, "solve_graph_svm(data)"))
-    if len(svm.rows.ties):
+    rows = require_svm("svm", svm, PriorityRows, "solve_graph_svm(data)")
+    require_optimal("svm", svm)
+    if len(rows.ties):
         return STATEMENT.refused("for labels without a tie")
     counts = data.counts
     others = int((counts > 0).sum()) - data.n

@@ -114,7 +114,7 @@ class NextTokens:
         if self.costs is None:
             log_c, sign, loss = log_s, torch.ones_like(log_s), -at_label.mean()
         else:
-            log_c, sign, loss = self._cross_entropy(log_s)
+            log_c, sign, loss = self._cross_entropy(log_s, self.costs)
         state = loss, at_label.exp()
         whole = self._combine(log_c, sign, self.others)
         if self.split is None:
@@ -122,9 +122,10 @@ class NextTokens:
         # Rows within components have no part across F. Left in, the rounding of theirs would
         # drown the others as soon as these weigh less than 1e-16.
         hard = self._combine(log_c, sign, self.across)
-        hard = hard.parts - self.split.soft_part(hard.parts), hard.log_scale
+        parts = hard.parts - self.split.soft_part(hard.parts)
         rest = whole.log_scale.exp() * self.split.soft_part(whole.parts)
-        return Gradient(Vector(*hard, self.norms(hard[0])), self.norms, rest=rest, state=state)
+        hard = Vector(parts, hard.log_scale, self.norms(parts))
+        return Gradient(hard, self.norms, rest=rest, state=state)
 
     def _combine(self, log_c, sign, mask) -> Vector:
         """From the tokens in `mask`."""
@@ -134,13 +135,13 @@ class NextTokens:
         parts = -self.E.T @ c.T @ self.E[self.query] / len(c)
         return Vector(parts, shift[None], self.norms(parts))
 
-    def _cross_entropy(self, log_s):
+    def _cross_entropy(self, log_s, costs):
         """Log and sign of c (n, V), and the mean loss."""
-        log_q = torch.log_softmax(log_s.exp() @ self.costs, dim=1)
+        log_q = torch.log_softmax(log_s.exp() @ costs, dim=1)
         slope = log_q.exp()
         slope = slope.scatter_add(1, self.label[:, None], -torch.ones_like(slope[:, :1]))
         # of attention on each token: the slope of the loss, and its excess over the mean
-        sign, log_excess = signed_excess(log_s, slope @ self.costs.T)
+        sign, log_excess = signed_excess(log_s, slope @ costs.T)
         return log_s + log_excess, sign, -log_q.gather(1, self.label[:, None]).mean()
 
     def norms(self, W: torch.Tensor) -> torch.Tensor:

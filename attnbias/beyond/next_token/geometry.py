@@ -14,6 +14,8 @@ from ...geometry.tokens import VectorRows
 from ..common.arguments import require_kind
 from .data import NextTokenData, require_next_tokens
 
+NONE = torch.zeros(0, 0, dtype=torch.float64)
+
 
 def priority_graph(data: NextTokenData, query: int) -> torch.Tensor:
     """Edges y -> k: in some sequence with this query y is the label and k another token.
@@ -87,8 +89,9 @@ class PriorityRows(VectorRows):
         q, i, j of the edges within components.
     """
 
-    edges: torch.Tensor | None = None
-    ties: torch.Tensor | None = None
+    basis: torch.Tensor = NONE
+    edges: torch.Tensor = NONE
+    ties: torch.Tensor = NONE
 
     def soft_part(self, weights: torch.Tensor) -> torch.Tensor:
         """The projection of weights on the ties' span, in which the equalities are settled."""
@@ -171,11 +174,15 @@ def solve_graph_svm(data: NextTokenData) -> SVMSolution:
 
 def _split_edges(data: NextTokenData) -> tuple[torch.Tensor, torch.Tensor]:
     """(N, 3) and (N0, 3) long: query, before, after, for edges across and within components."""
-    across, ties = [], []
+    found: list[list[torch.Tensor]] = [[], []]
     for query, graph, component in _components(data):
-        for i, j in graph.nonzero().tolist():
-            (ties if component[i] == component[j] else across).append((query, i, j))
-    return tuple(torch.tensor(found, dtype=torch.long).reshape(-1, 3) for found in (across, ties))
+        edges = graph.nonzero()
+        tied = component[edges[:, 0]] == component[edges[:, 1]]
+        edges = torch.nn.functional.pad(edges, (1, 0), value=query)
+        for kept, chosen in zip(found, (~tied, tied), strict=True):
+            kept.append(edges[chosen])
+    across, ties = map(torch.cat, found)
+    return across, ties
 
 
 def _outer(data: NextTokenData, edges: torch.Tensor) -> torch.Tensor:

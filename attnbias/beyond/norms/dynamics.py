@@ -73,8 +73,8 @@ class Adam(Decaying):
 
     def __init__(self, step_size: float, betas: tuple[float, float], decay: float = 0.0):
         super().__init__(step_size, decay)
-        below_one = {"low": 0, "high": 1, "open_high": True}
-        self.betas = tuple(listed("betas", betas, partial(require_number, **below_one)))
+        below_one = partial(require_number, low=0, high=1, open_high=True)
+        self.betas = tuple(listed("betas", betas, below_one))
         if len(self.betas) != 2:
             raise RangeError(
                 "betas",

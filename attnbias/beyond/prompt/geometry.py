@@ -126,7 +126,8 @@ def moving_margin(data: Dataset, speed, *, attended: bool = False) -> torch.Tens
         met, weights = bool((right <= 0).all()), np.zeros(len(Z))
         if not met:
             left, weights = least_distance(Z, right)
-            met = np.linalg.norm(Z.T @ weights) <= left  # the smallest V has a norm of at most 1
+            size = float(np.linalg.norm(Z.T @ weights))
+            met = size <= left  # the smallest V has a norm of at most 1
         if met:
             low, dual = level, weights
         else:

@@ -43,12 +43,11 @@ def sequence_scores(data: Dataset, trace: Trace) -> np.ndarray:
     array([0.196, 0.885])
     """
     rows = gap_rows(data)
-    _require_gaps(trace, len(rows.sequence))
-    others = np.zeros((len(trace.step), data.n))
+    gaps = _gaps_of(trace, len(rows.sequence))
+    others = np.zeros((data.n, len(gaps)))
     with np.errstate(over="ignore"):  # a softmax of 0 in the limit
-        terms = np.exp(-trace.gaps)
-    np.add.at(others, (slice(None), rows.sequence.cpu().numpy()), terms)
-    return 1.0 / (1.0 + others)
+        np.add.at(others, rows.sequence.cpu().numpy(), np.exp(-gaps.T))
+    return 1.0 / (1.0 + others.T)
 
 
 def query_images(data: Dataset, trace: Trace, W0=None) -> np.ndarray:
@@ -88,9 +87,8 @@ def query_images(data: Dataset, trace: Trace, W0=None) -> np.ndarray:
     require_dataset(data, cross=True)
     start, data = initial_matrix(W0, data).cpu(), data.to("cpu")
     rows = gap_rows(data)
-    _require_gaps(trace, len(rows.sequence))
     gram, first = rows.gram(), rows.gaps(start)
-    moved = torch.from_numpy(trace.gaps) - first
+    moved = torch.from_numpy(_gaps_of(trace, len(first))) - first
     # dependent rows leave c open, not W; the smallest c is as good as any
     weights = torch.linalg.lstsq(gram, moved.T, driver="gelsd")
     queries = data.queries.double()
@@ -99,7 +97,7 @@ def query_images(data: Dataset, trace: Trace, W0=None) -> np.ndarray:
     return (images + queries @ start.T).numpy()
 
 
-def _require_gaps(trace: Trace, count: int) -> None:
+def _gaps_of(trace: Trace, count: int) -> np.ndarray:
     require_type("trace", trace, Trace, "a Trace", "pass train(data, rule, steps)")
     if trace.gaps is None or trace.gaps.shape[1:] != (count,):
         raise ShapeError(
@@ -108,3 +106,4 @@ def _require_gaps(trace: Trace, count: int) -> None:
             got="none" if trace.gaps is None else f"{trace.gaps.shape[1:]}",
             remedy="pass the data that were trained on, and a trace that kept its gaps",
         )
+    return trace.gaps

@@ -123,7 +123,7 @@ def frobenius_rank(data: Dataset, opt=None) -> RankBounds:
     weights, error, proved = _proved_support(svm)
     values = torch.linalg.svdvals(weights)
     sequences = len(svm.rows.sequence[svm.support].unique())
-    n, d = svm.rows.queries.shape
+    n, d = data.n, data.d
     return RankBounds(
         "frobenius",
         int((values > error).sum()),
