@@ -355,7 +355,7 @@ def require_mapping(name: str, value) -> Mapping:
     if value is not None and not isinstance(value, Mapping):
         raise DtypeError(
             name,
-            expected="a dict",
+            expected="a mapping of names to values",
             got=f"{type(value).__name__} {short(value)}",
             remedy="pass a dict of names and values, or leave it out",
         )
