@@ -499,8 +499,7 @@ class SPS(Steps):
 
     def _sizes(self, norm, loss):
         first = self.param_groups[0]
-        gap = log(loss - first["loss_floor"])
-        quotient = float(POLYAK.log_step_size(gap, log(norm)))
+        quotient = float(POLYAK.log_step_size(log(loss - first["loss_floor"]), log(norm)))
         if first["smoothing"] is not None:
             growth = math.log(first["smoothing"]) / first["steps_per_epoch"]
             quotient = min(quotient, first["_log_quotient"] + growth)
