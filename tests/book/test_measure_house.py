@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tools import measure_house
-from tools.measure_house import names_a_room, sizes, tokens
+from tools.measure_house import FOLDERS, HIDDEN, ROOT, names_a_room, sizes, tokens
 
 CODE = '''"""Not counted."""
 
@@ -32,6 +32,11 @@ def test_each_row_counts_its_own_folders(tmp_path):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "one.py").write_text("x = 1  # fmt: " + "skip\n")
     assert [*sizes(tmp_path).values()] == [3, 6, 3, 6, 5, 0]
+
+
+def test_the_formatter_is_obeyed():
+    paths = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    assert sum(len(HIDDEN.findall(path.read_text("utf8"))) for path in paths) <= 20
 
 
 def test_calls_are_counted_until_the_compiled_loop():
