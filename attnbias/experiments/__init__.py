@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import builtins
 import inspect
-from collections.abc import Sequence
-from types import ModuleType
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from .._extras import load_registered, registered
 from .._files import as_path
 from .._validate import PathLike, require_choice, short
 from ..errors import DtypeError
 from . import fig2, fig3, fig8, fig9, fig10
+from .forms import Form
 from .networks.figures import NetworkFigure, fig1, fig4, fig6, fig7
 from .networks.merge import merged
 from .networks.runs import Plan, train_all
@@ -32,7 +32,27 @@ __all__ = [
     "run",
 ]
 
-_PAPER = {
+
+class Experiment(Protocol):
+    """An experiment: a module, or a row of a table of them."""
+
+    @property
+    def TITLE(self) -> str:
+        """One line on it."""
+        ...
+
+    @property
+    def FORM(self) -> Form:
+        """What its results are like."""
+        ...
+
+    @property
+    def run(self) -> Callable[..., ExperimentResult | Plan]:
+        """Run it."""
+        ...
+
+
+_PAPER: dict[str, Experiment] = {
     "fig1": fig1,
     "fig2": fig2,
     "fig3": fig3,
@@ -48,8 +68,8 @@ _PAPER = {
 _GROUP = "attnbias.experiments"  # entry points: a name and a module with `run`, `TITLE`, `FORM`
 
 
-def module_of(name: str) -> ModuleType:
-    """The module of an experiment, or its row in a table of them: with `run`, `TITLE` and `FORM`.
+def module_of(name: str) -> Experiment:
+    """The experiment of a name.
 
     Raises
     ------

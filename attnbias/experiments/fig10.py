@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from tqdm import tqdm
 
 from .._files import as_path, new_result, target_path
@@ -180,12 +181,12 @@ def _wanted(texts) -> dict[str, int]:
     return PAPER | texts
 
 
-def _bundled(wanted: dict, max_length: int) -> tuple[dict, object]:
+def _bundled(wanted: dict, max_length: int) -> tuple[dict[str, list[np.ndarray]], torch.Tensor]:
     """Texts by corpus as rows of the bundled embeddings, and these."""
     sample = load_minilm_sample()
     pairs = zip(*(sample.texts[name].rows for name in ("premises", "hypotheses")), strict=True)
     found = {"NLI": [np.concatenate(pair) for pair in pairs]}
-    found["toxic"] = sample.texts["comments"].rows
+    found["toxic"] = [*sample.texts["comments"].rows]
     tokens = {
         corpus: [rows[i][:max_length] for i in spaced(len(rows), wanted[corpus])]
         for corpus, rows in found.items()
@@ -193,16 +194,17 @@ def _bundled(wanted: dict, max_length: int) -> tuple[dict, object]:
     return tokens, sample.vectors
 
 
-def _read(source, model, wanted: dict, max_length: int, progress: bool) -> tuple[dict, object]:
+def _read(
+    source, model, wanted: dict, max_length: int, progress: bool
+) -> tuple[dict[str, list[np.ndarray]], torch.Tensor]:
     """Texts by corpus as numbers of word pieces, and a BERT's static embeddings."""
     tokenizer, encoder = load_tokenizer(model), load_encoder(model)
     tokens = {}
     for corpus, load in LOADERS.items():
         texts = load("train", source)
         chosen = spaced(len(texts), wanted[corpus])
-        first, second = (
-            each and tuple(each[i] for i in chosen) for each in (texts.first, texts.second)
-        )
+        first = tuple(texts.first[i] for i in chosen)
+        second = texts.second and tuple(texts.second[i] for i in chosen)
         texts = replace(texts, first=first, second=second, labels=texts.labels[chosen])
         cut = TextExamples(texts, tokenizer, max_length, progress=progress)
         rows = np.split(cut.ids, cut.starts[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 
@@ -127,7 +128,7 @@ def run(
     settings = dict(locals())
     common = require_common(settings, windows=[EARLY])
     chosen = rules(gd_step_size, ngd_step_size, momentum, ngd_max_step, max_step)
-    given = {
+    given: dict[str, Any] = {
         "n": n,
         "T": T,
         "d": d,

@@ -12,6 +12,7 @@ from ..data import make_bad_start
 from ..dynamics.trace import Trace
 from ..errors import RangeError
 from ..rules import GD, NGD, Rule
+from .claims.compare import gaps_of
 from .claims.fig8 import claims, scale_label
 from .forms import Traces, make_result, trace_words
 from .result import ExperimentResult
@@ -89,7 +90,7 @@ def run(
     scales = _scales(scales)
     common = require_common(settings | {"seeds": 1}, dense=DENSE)
     chosen = rules(gd_step_size, ngd_step_size)
-    traces = {}
+    traces: dict[str, tuple[Trace, ...]] = {}
     for scale in scales:
         runs = run_all([solved(*instance(scale), common.device)], chosen, common)
         traces |= {scale_label(rule, scale): run for rule, run in runs.items()}
@@ -124,5 +125,5 @@ def steps_to_half(trace: Trace) -> float:
 
     Infinite where there is none.
     """
-    past = np.flatnonzero(trace.gaps[:, 0] > 0)
+    past = np.flatnonzero(gaps_of(trace)[:, 0] > 0)
     return float(trace.step[past[0]]) if past.size else math.inf

@@ -101,7 +101,8 @@ class Traces(Form):
     suffix = ".npz"
 
     def save(self, result: ExperimentResult, path: PathLike, *, weights: bool = False) -> Path:
-        arrays, runs = {}, []
+        arrays: dict[str, np.ndarray] = {}
+        runs: list[dict] = []
         kept = ("step", *SERIES, "u") + (("W", *TABLES) if require_flag("weights", weights) else ())
         for label, traces in result.traces.items():
             for seed, trace in zip(result.seeds, traces, strict=True):
@@ -196,7 +197,7 @@ def _trace(arrays: dict, key: str, run: dict) -> Trace:
     series = {name: arrays[f"{key}/{name}"] for name in ("step", *SERIES)}
     W = torch.from_numpy(arrays.get(f"{key}/W", np.zeros((0, 0))))
     u = torch.from_numpy(arrays[f"{key}/u"])
-    tables = {name: arrays.get(f"{key}/{name}") for name in TABLES}
+    tables: dict[str, Any] = {name: arrays.get(f"{key}/{name}") for name in TABLES}
     return Trace(**series, **tables, W=W, u=u, status=run["status"], meta=run["meta"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -138,7 +138,7 @@ def run_all(
         When a run stops early: its claims would be made on a part of it.
     """
     traces: dict[str, list[Trace]] = {label: [] for label in rules}
-    options = {"loss": common.loss, "record": common.record, "train_u": train_u}
+    options: dict[str, Any] = {"loss": common.loss, "record": common.record, "train_u": train_u}
     with tqdm(total=len(problems) * len(rules), disable=not common.progress, unit="run") as bar:
         for data, W0, svm in problems:
             for label, rule in rules.items():

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ...checks import Check, CheckTable
 from ...dynamics.rates import fit_rate
 from ...dynamics.trace import Trace
+from ...errors import RangeError
 
 Runs: TypeAlias = Sequence[Trace]  # one a seed
 
@@ -74,6 +75,18 @@ def unless_short(check: Check, settings: dict) -> Check:
         return check
     reason = f"{SHORT}: {settings['steps']} steps, and this shows in {FULL}"
     return dataclasses.replace(check, applicable=False, reason=reason)
+
+
+def gaps_of(trace: Trace) -> np.ndarray:
+    """(R, rows) logit gaps of a run, which a file of it may lack."""
+    if trace.gaps is None:
+        raise RangeError(
+            "gaps",
+            expected="a run with its logit gaps",
+            got="none",
+            remedy="save the result with weights=True, or run the experiment again",
+        )
+    return trace.gaps
 
 
 def lead(ahead: Runs, behind: Runs, panel: str, first: int = 1) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...checks import Check, CheckTable
-from .compare import Runs, at_least, at_most, exponents, span
+from .compare import Runs, at_least, at_most, exponents, gaps_of, span
 
 if TYPE_CHECKING:
     from ..result import ExperimentResult
@@ -58,7 +58,7 @@ def claims(result: ExperimentResult) -> CheckTable:
 
 
 def _start(runs: Runs, scales: np.ndarray) -> list[Check]:
-    gaps = np.array([run.gaps[0] for run in runs])
+    gaps = np.array([gaps_of(run)[0] for run in runs])
     log_first, log_second = -np.logaddexp(0.0, -gaps[:, 0]), -np.logaddexp(0.0, -gaps[:, 1])
     fall = np.diff(np.array([run.log_grad_norm[0] for run in runs])) / np.diff(scales)
     return [
@@ -136,7 +136,7 @@ def _convergence(runs: Runs, scales: np.ndarray, window: tuple[int, int]) -> lis
         at_least(
             "gd/softmax",
             "GD's attention ends on the optimal tokens: smallest softmax at the end",
-            [np.exp(-np.logaddexp(0.0, -run.gaps[-1].min())) for run in runs],
+            [np.exp(-np.logaddexp(0.0, -gaps_of(run)[-1].min())) for run in runs],
             0.9,
             TEXT,
             "a",

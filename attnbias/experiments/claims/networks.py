@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -167,8 +168,8 @@ def norms_grow(logs: Logs, text: str) -> Iterable[Check]:
 FIGURES: dict[str, tuple[str, Callable[[Logs, str], Iterable[Check]]]] = {
     "fig1": ("Section 5, text on Fig. 1", on_language),
     "fig4": ("Section 5 and Appendix C, text on Fig. 4", on_language),
-    "fig6": ("Appendix C, text on Fig. 6", lambda *logs: on_vision(*logs, no_gain)),
-    "fig7": ("Appendix C, text on Fig. 7", lambda *logs: on_vision(*logs, norms_grow)),
+    "fig6": ("Appendix C, text on Fig. 6", partial(on_vision, alone=no_gain)),
+    "fig7": ("Appendix C, text on Fig. 7", partial(on_vision, alone=norms_grow)),
 }
 
 

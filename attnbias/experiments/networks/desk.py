@@ -70,7 +70,7 @@ class Desk:
         self.starts: dict[str, str] = {}  # by seed, a digest of the model that it starts from
         self.commits: set[str] = set()
         self.settings = as_stored(settings)
-        if target is None:
+        if target is None or folder is None:
             return
         folder.mkdir(exist_ok=True)
         noted = folder / "settings.json"
@@ -130,6 +130,6 @@ class Desk:
 
     def close(self, result: ExperimentResult) -> None:
         """Put the result in its place and the parts away."""
-        if self.target is not None:
+        if self.target is not None and self.folder is not None:
             result.save(self.target)
             shutil.rmtree(self.folder, ignore_errors=True)

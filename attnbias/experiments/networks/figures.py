@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -57,7 +57,7 @@ class NetworkFigure:
     load: Callable
     examples: tuple[int, int]
 
-    GRIDS: ClassVar[dict[str, tuple[float, ...]]]
+    GRIDS: ClassVar[Mapping[str, tuple[float, ...]]]
 
     @property
     def FORM(self) -> Json:
@@ -65,7 +65,7 @@ class NetworkFigure:
         kind = "network experiment"
         return Json(self.name, self.TITLE, claims, words, frame, kind, KEYS, CODECS)
 
-    def plan(self, seeds, source, batch_size: int, training: dict) -> Plan:
+    def plan(self, seeds, source, batch_size: int, training: dict) -> ExperimentResult | Plan:
         """What `run` would do; of data on the hub, which stay there, the size is the paper's."""
         train, test = (
             map(range, self.examples)

@@ -283,7 +283,8 @@ def _chosen(jobs: Jobs, tried: dict, seeds) -> tuple[dict, dict]:
         best = min(range(len(values)), key=first.__getitem__)
         near = range(len(values))[max(best - 1, 0) : best + 2]
         every_seed = {k: ends(label, values[k], seeds) for k in near}
-        least = min(near, key=lambda k, found=every_seed: statistics.median(found[k]))
+        medians = {k: statistics.median(found) for k, found in every_seed.items()}
+        least = min(near, key=medians.__getitem__)
         chosen[label] = values[least]
         losses[label] = {
             exact_word(value): every_seed.get(k, first[k]) for k, value in enumerate(values)
