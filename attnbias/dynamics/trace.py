@@ -182,9 +182,9 @@ class Trace:
         data: Dataset | None = None,
         **named: Any,
     ):
-        meta, series = require_mapping("meta", meta), require_mapping("series", series)
-        held = {k: value for k, value in {**series, **named}.items() if value is not None}
-        vars(self).update(step=step, u=u, status=status, meta=meta, series=held, opt=opt)
+        said, found = require_mapping("meta", meta), require_mapping("series", series)
+        held = {k: value for k, value in {**found, **named}.items() if value is not None}
+        vars(self).update(step=step, u=u, status=status, meta=said, series=held, opt=opt)
         made = {"W": W, "last_logits": last_logits}
         vars(self).update({f"_make_{k}" if callable(v) else k: v for k, v in made.items()})
         vars(self)["_data"] = data

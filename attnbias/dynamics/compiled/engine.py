@@ -198,19 +198,10 @@ def records_of(problem: Problem, recorded: np.ndarray) -> tuple[dict[str, np.nda
 
 def law_of(problem: Problem, rule: Rule) -> Law:
     """`rule` as the loop has it."""
-    return Law(
-        loss=problem.loss.compiled,
-        log_scale=rule.log_scale,
-        gap_power=rule.gap_power,
-        norm_power=rule.norm_power,
-        log_max_step=rule.log_max_step,
-        log_floor_gap=problem.log_floor_gap(rule),
-        momentum=float(rule.momentum),
-        averaging=rule.averaging,
-        separate=not rule.common_step,
-        u_decay=float(rule.decay[0]),
-        W_decay=float(rule.decay[1]),
-    )
+    powers = (rule.log_scale, rule.gap_power, rule.norm_power, rule.log_max_step)
+    floor, (p, q) = problem.log_floor_gap(rule), map(float, rule.decay)
+    how = (float(rule.momentum), rule.averaging, not rule.common_step)
+    return Law(problem.loss.compiled, *powers, floor, *how, u_decay=p, W_decay=q)
 
 
 def scores_of(problem: Problem, u: SpanArrays | DecoderArrays | None) -> ScoreArrays:
