@@ -9,7 +9,7 @@ step sizes or seeds too.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -292,7 +292,7 @@ def _chosen(jobs: Jobs, tried: dict, seeds) -> tuple[dict, dict]:
     return losses, chosen
 
 
-def _values(grids: dict, optimizers, step_sizes) -> dict[str, list[float]]:
+def _values(grids: Mapping, optimizers, step_sizes) -> dict[str, list[float]]:
     """The values to try, by optimizer: one after a comma has the grid of what is before it."""
     known = [label for label in OPTIMIZERS if label.split(",")[0] in grids]
     usual = [label for label in known if " at " not in label]
