@@ -191,6 +191,7 @@ def test_copies_and_parts_begin_anew():
 
 
 def test_what_is_kept_goes_with_its_data_and_is_no_more_than_fits(monkeypatch):
+    gc.collect()  # what tests before this one have left
     data, count = cross_data(), len(tokens._known)
     answers(data)
     assert len(tokens._known) == count + 1
