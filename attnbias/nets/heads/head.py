@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 
 from ..._validate import TensorLike, as_floats, as_tensor, require_choice
+from ..._validate.sequences import real_mask
 from ...data import Dataset
 from ...errors import RangeError, TiedTokensError
 from ...geometry.svm import solve_w_svm
@@ -158,7 +159,7 @@ class Head:
         """
         labels = torch.ones(len(self.X)) if y is None else y
         name, X, key, query = f"layer {self.layer}, head {self.head}", self.X, None, self.queries
-        inside = torch.arange(X.shape[1]) < self.lengths[:, None]
+        inside = real_mask(self.lengths, X.shape[1])
         if isinstance(readout, str):
             require_choice("readout", readout, ("selection",))
             y = as_tensor("y", labels).double()

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from ..._validate import as_tensor, short
+from ..._validate.sequences import real_mask
 from ...errors import DtypeError, RangeError
 
 Inputs = Mapping | torch.Tensor
@@ -136,9 +137,7 @@ def _padded(model, rows, pad: int) -> dict[str, torch.Tensor]:
         for name in sorted(known | {"input_ids"})
     }
     if not takes or "attention_mask" in takes:
-        named["attention_mask"] = (
-            torch.arange(named["input_ids"].shape[1]) < lengths[:, None]
-        ).long()
+        named["attention_mask"] = real_mask(lengths, named["input_ids"].shape[1]).long()
     elif len(set(lengths.tolist())) > 1:
         raise RangeError(
             "inputs",

@@ -11,6 +11,7 @@ from torch import nn
 
 from ..._threads import one_thread
 from ..._validate import require_choice, require_int, require_type
+from ..._validate.sequences import real_mask
 from ...errors import AttnBiasError, DtypeError, RangeError
 from .agreement import settled
 from .body import body_of, require_read, with_positions
@@ -281,7 +282,7 @@ class Heads(Sequence[Head]):
         order, lengths = packed(allowed, record.position[:, at])
         q = call.q[:, number, at].double()
         k = gathered(call.k[:, group].double(), order, lengths)
-        inside = torch.arange(order.shape[1]) < lengths[:, None]
+        inside = real_mask(lengths, order.shape[1])
         logits = (torch.einsum("nd,ntd->nt", q, k) * call.scale).masked_fill(~inside, -torch.inf)
         words = self._tokens and [
             [self._tokens[i][t] for t in order[i, : lengths[i]].tolist()] for i in range(n)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..._validate import require_int, require_number
-from ..._validate.sequences import as_lengths, without_padding
+from ..._validate.sequences import as_lengths, real_mask, without_padding
 from ...errors import RangeError, ShapeError
 from .agreement import agrees, differs
 from .calls import Call
@@ -229,4 +229,4 @@ def asked(name: str, X: torch.Tensor, lengths, query) -> tuple[torch.Tensor, tor
     lengths = as_lengths(lengths, X, low=2)
     shortest = int(lengths.min())
     query = require_int("query", query, low=-shortest, high=shortest - 1)
-    return packed(torch.arange(T) < lengths[:, None], query % lengths)
+    return packed(real_mask(lengths, T), query % lengths)
