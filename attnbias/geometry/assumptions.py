@@ -119,8 +119,7 @@ def check_assumption2(data: Dataset, u: TensorLike | None = None) -> CheckTable:
         relative = float((spread / (top - second)).max())
         reason = f"up to {relative:.3g} of the score gap; {unequal} of {data.n} sequences"
     words, largest = "largest spread of non-optimal scores in a sequence", float(spread.max())
-    source = "Assumption 2"
-    check = Check(words, largest, 0.0, "<=", source, "a", reason=reason, key="spread")
+    check = Check(words, largest, 0.0, "<=", "Assumption 2", "a", reason=reason, key="spread")
     return CheckTable((check,))
 
 

@@ -427,6 +427,6 @@ def test_the_slider_over_scales_says_its_numbers():
 
 
 def test_a_slider_needs_the_gaps(tmp_path):
-    back = type(scales()).load(scales().save(tmp_path / "plain.npz"))
+    back = experiments.load("fig8", scales().save(tmp_path / "fig8.npz"))
     with pytest.raises(DtypeError, match="weights=True"):
         slider_scale(back, label="x")

@@ -23,6 +23,7 @@ COUPLING = 0.005  # iii) of Condition 2: n nu / b_-
 # exactly on a limit, as a^2 = 9 b^2 does in the orthogonal family.
 EXACT = 1e-12
 NOT_DRAWN = "the tokens were not drawn from (DM) by make_dm"
+_SOURCE = {1: "Condition 1", 2: "Condition 2"}
 _LARGER = at_least("alpha", "ii) optimal tokens are larger: alpha", "Condition 1")
 _FEATURES = at_least("dimension", "iii) features d", "Condition 1")
 _STEP = Statement("step_size", "iv) step size eta", "Condition 1")
@@ -83,7 +84,7 @@ def check_condition1(
     True
     """
     require_dataset(data)
-    zero = _zero_start(data, u0, W0, "Condition 1")
+    zero = _zero_start(data, u0, W0, 1)
     p = NGD(step_size, decay=decay).decay[0]
     if not made_by(data, "make_dm", "d", "alpha", "sigma"):
         return CheckTable((zero, *refused((_LARGER, _FEATURES, _STEP), NOT_DRAWN)))
@@ -176,7 +177,7 @@ def check_condition2(
         each.once(value, bound, rounding=EXACT * bound, reason=why)
         for each, value, bound, why in items
     )
-    return CheckTable((_zero_start(data, u0, W0, "Condition 2"), *checks))
+    return CheckTable((_zero_start(data, u0, W0, 2), *checks))
 
 
 _NORMS = Statement(
@@ -285,13 +286,13 @@ def dm_threshold(n: int, alpha: float, *, T: int = 2, delta: float = 0.1) -> int
     return math.ceil(log_term(n, T, delta) * max(1680.0, 1.8e5 * alpha**4 * n**2))
 
 
-def _zero_start(data: Dataset, u0, W0, source: str) -> Check:
+def _zero_start(data: Dataset, u0, W0, number: int) -> Check:
     """Of the largest |entry|, whose squares might underflow; zero where no start is given."""
     starts = [] if u0 is None else [initial_decoder(u0, data)]
     starts += [] if W0 is None else [initial_matrix(W0, data)]
     largest = max((float(start.abs().max()) for start in starts), default=0.0)
     words = "i) zero start: largest |entry| of u_0 and W_0"
-    return Statement("start", words, source, provenance="a").once(largest, 0.0)
+    return Statement("start", words, source=_SOURCE[number], provenance="a").once(largest, 0.0)
 
 
 def _over(a: float, b: float) -> float:
