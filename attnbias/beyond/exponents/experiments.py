@@ -124,7 +124,7 @@ def run(
         settings = {"seeds": list(seeds), "steps": steps, "d": both["map"]["data"]["d"]}
         settings |= {"noise": noise, "slack": slack}
         result = ExperimentResult(FORM, {"table": whole}, settings, made)
-        if target is not None:
+        if target is not None and work is not None:
             result.save(target)
             shutil.rmtree(work, ignore_errors=True)
     return result

@@ -164,13 +164,13 @@ def _measured(
     found, about: dict | None, random: int, seed: int, target: Path | None, progress: bool
 ) -> ExperimentResult:
     places, n = _by_layer(found)
-    settings = {"model": "?", "sentences": n} | require_mapping("about", about)
+    settings = {"model": "?", "sentences": n, **require_mapping("about", about)}
     settings |= {"random": require_int("random", random, low=1), "seed": seed}
     generator = seeded(seed)
     decides = [*map(digest, found), digest(generator.get_state())]  # with these, all of the numbers
     settings = as_stored(settings | {"heads": digest(decides)})
     partial = target and target.with_name("heads.partial.json")
-    if target is not None and target.exists():
+    if target is not None and partial is not None and target.exists():
         finished = FORM.load(target)
         _require_same(target, finished.settings, settings)
         with contextlib.suppress(OSError):  # of a process that was killed when it was done
@@ -191,7 +191,7 @@ def _measured(
                 write_json(partial, PARTIAL, {"settings": settings, "rows": rows, "random": chance})
     data = {"columns": COLUMNS, "rows": tuple(rows), "random": tuple(chance)}
     result = ExperimentResult(FORM, data, settings, provenance())
-    if target is not None:
+    if target is not None and partial is not None:
         result.save(target)
         partial.unlink(missing_ok=True)
     return result
@@ -279,7 +279,7 @@ def _sentences(given) -> list[str]:
         lines = [line.strip() for line in read_text(given).splitlines()]
         texts = [line for line in lines if line]
     else:
-        texts = list(given) if isinstance(given, list | tuple) else [None]
+        texts = list(given) if isinstance(given, list | tuple) else [given]
     if any(not isinstance(text, str) for text in texts):
         raise DtypeError(
             "sentences",

@@ -106,7 +106,7 @@ def run(
         table = pandas.concat(parts, ignore_index=True)
         chosen = {"seeds": seeds, "nuclear": first, "settings": [list(each) for each in settings]}
         result = ExperimentResult(FORM, {"table": table}, chosen, [provenance()])
-        if target is not None:
+        if target is not None and work is not None:
             result.save(target)
             shutil.rmtree(work, ignore_errors=True)
     return result
@@ -146,7 +146,8 @@ def _part(
                 remedy="finish that study first, or name another folder",
             )
         return table
-    table = pandas.DataFrame([instance(*setting, seed, seed in nuclear) for seed in seeds])
+    n, T, d = setting
+    table = pandas.DataFrame([instance(n, T, d, seed, seed in nuclear) for seed in seeds])
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_table(file, table, place)
