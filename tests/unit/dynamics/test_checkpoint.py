@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -107,6 +108,13 @@ def test_a_problem_is_known_by_its_gradient(tmp_path):
     iterate(Bowl(), NGD(0.5), 5, checkpoint=tmp_path / "c.npz")
     with pytest.raises(errors.FileFormatError, match="gradient"):
         iterate(Turned(), NGD(0.5), 5, checkpoint=tmp_path / "c.npz")
+
+
+@pytest.mark.parametrize("name", ["identity", "stops", "spread"])
+def test_what_a_problem_lacks_is_named(name):
+    has = {each: getattr(Bowl(), each) for each in dir(Bowl()) if each[0] != "_" and each != name}
+    with pytest.raises(errors.DtypeError, match=f"SimpleNamespace without {name}"):
+        iterate(SimpleNamespace(**has), NGD(0.5), 1)
 
 
 ENDINGS = {
