@@ -26,6 +26,7 @@ from ._validate import (
 from ._validate import sequences as _sequences
 from ._validate import tables as _tables
 from ._validate.frames import listing
+from ._validate.labels import as_labels
 from .errors import FileFormatError, QueryError, ShapeError
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Dataset:
                 got="T = 1",
                 remedy="attention over one token selects nothing; add tokens",
             )
-        y = _sequences.as_labels(y, X)
+        y = as_labels(y, X)
         lengths = _sequences.real_tokens(lengths, mask, X)
         real = _sequences.real_mask(lengths, X.shape[1])
         X, beside = _sequences.zero_padded("X", X, real), _sequences.beside

@@ -352,14 +352,8 @@ def memory_named(what: str, expected: str, remedy: str) -> Iterator[None]:
 
 def require_mapping(name: str, value) -> Mapping:
     """A mapping; None is an empty one."""
-    if value is not None and not isinstance(value, Mapping):
-        raise DtypeError(
-            name,
-            expected="a mapping of names to values",
-            got=f"{type(value).__name__} {short(value)}",
-            remedy="pass a dict of names and values, or leave it out",
-        )
-    return {} if value is None else value
+    value, remedy = {} if value is None else value, "pass a dict, or leave it out"
+    return require_type(name, value, Mapping, "a mapping of names to values", remedy)
 
 
 def require_choice(name: str, value: Word, choices: Collection[Word]) -> Word:

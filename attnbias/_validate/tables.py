@@ -11,7 +11,8 @@ import torch
 from ..errors import DtypeError, LabelError, RangeError
 from . import as_float_tensor, require_finite, short
 from .frames import is_frame, listing
-from .sequences import labels_of, too_short
+from .labels import labels_of
+from .sequences import too_short
 
 
 def sequences_of(frame, by, features, label) -> tuple[list[torch.Tensor], torch.Tensor]:

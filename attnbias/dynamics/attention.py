@@ -13,7 +13,8 @@ from .._validate import (
     require_finite,
     require_shape,
 )
-from .._validate.sequences import as_labels, as_lengths, without_padding
+from .._validate.labels import as_labels
+from .._validate.sequences import as_lengths, without_padding
 from ..errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from ..losses import Loss, as_loss
 from .risk import AttentionGradient, Risk, has_tangent, readable, risk, scaled
