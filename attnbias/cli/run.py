@@ -11,7 +11,9 @@ import re
 import shutil
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from .._extras import load_registered, need, registered
 from ..errors import MissingFileError
@@ -75,9 +77,10 @@ def _setting_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 def _setting_words(name: str) -> dict[str, str]:
     """What the docstring of an experiment says of its settings, their choices in front."""
     from .. import experiments
+    from ..experiments.networks.runs import train_all
 
-    words = {}
-    for function in (experiments.train_all, experiments.module_of(name).run):
+    words: dict[str, str] = {}
+    for function in (train_all, experiments.module_of(name).run):
         fields = inspect.getdoc(function) or ""
         fields = fields.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
         for names, kind, text in FIELD.findall(fields):
@@ -88,7 +91,7 @@ def _setting_words(name: str) -> dict[str, str]:
     return words
 
 
-def run_experiment(arguments: argparse.Namespace) -> tuple[dict, str]:
+def run_experiment(arguments: argparse.Namespace) -> tuple[dict, object]:
     from .. import experiments
     from .._files import as_path, new_path, new_result, results_folder
 
@@ -100,13 +103,14 @@ def run_experiment(arguments: argparse.Namespace) -> tuple[dict, str]:
     settings |= {"progress": sys.stderr.isatty()}
     file = experiments.module_of(arguments.name).FORM.file
     name = new_path(as_path(arguments.out) / file).name
+    result: Any
     if "out" in own:
         settings["out"] = results_folder(arguments.out)
         result = experiments.run(arguments.name, **settings)
     else:
         with new_result(arguments.out, name) as target:
             result = experiments.run(arguments.name, **settings)
-            result.save(target)
+            result.save(as_path(target))
     return _told(arguments.name, result)
 
 
@@ -121,11 +125,11 @@ def merge_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_merge(arguments: argparse.Namespace) -> tuple[dict, str]:
     from .. import experiments
-    from .._files import new_result
+    from .._files import as_path, new_result
 
     with new_result(arguments.out, f"{arguments.name}.json") as target:
         result = experiments.merge(arguments.name, arguments.folders)
-        result.save(target)
+        result.save(as_path(target))
     return _told(arguments.name, result)
 
 
@@ -197,7 +201,7 @@ def draw(name: str, result):
         return load_registered("attnbias.plots", name)(result)
     if name == "fig8":
         return plots.plot_escape_steps(result)
-    parts = {
+    parts: dict[str, Callable[..., Any]] = {
         "traces": plots.plot_runs,
         "logs": plots.plot_training,
         "cosines": plots.plot_cosines,
