@@ -70,7 +70,7 @@ lab: $(READY)  ## the chapters in JupyterLab; saving a notebook writes its .md a
 links: $(READY)  ## try every link of the built book that leads out (needs the network)
 	$(VENV)/bin/jupyter-book build . --builder linkcheck
 
-lint: $(READY)  ## style of the Python files, which way imports go, types of the public names, and the workflows
+lint: $(READY)  ## style of the Python files, which way imports go, types of the whole library, and the workflows
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/lint-imports --no-cache
