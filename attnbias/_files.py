@@ -21,7 +21,7 @@ from .errors import AttnBiasError, FileAccessError, FileFormatError, MissingFile
 
 try:
     import fcntl
-except ImportError:  # Windows, where nothing is locked, and nobody can remove a file that is open
+except ImportError:  # Windows, where nobody can remove a file that is open
     fcntl = None  # type: ignore[assignment]
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -189,22 +189,23 @@ def locked(path: Path, place: str = "") -> Iterator[None]:
 
     The system frees the lock of a process that dies, so a file that is left keeps nobody out.
     """
-    with contextlib.ExitStack() as held:
-        try:
-            stream = held.enter_context(path.open("ab"))
-            while (free := _lock(stream, wait=False)) and not os.fstat(stream.fileno()).st_nlink:
-                stream = held.enter_context(path.open("ab"))  # the other went with its process
-        except OSError as error:
-            if error.errno != errno.EROFS:
-                raise _unusable(path, error) from None
-            free = None  # a file system that nobody can write to
-        if free is False:
-            raise _busy(place or str(path.parent))
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):  # before it is free, lest another's file goes
-                path.unlink()
+    import filelock
+
+    lock = filelock.FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise _busy(place or str(path.parent)) from None
+    except (OSError, NotImplementedError) as error:
+        if getattr(error, "errno", None) not in {None, errno.EROFS, *_NO_LOCKS}:
+            raise _unusable(path, error) from None
+        # a file system without locks, as before there were any; or one that nobody can write to
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # before it is free, lest another's file goes
+            path.unlink()
+        lock.release()
 
 
 def _busy(place: str) -> FileAccessError:

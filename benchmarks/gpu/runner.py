@@ -28,6 +28,7 @@ STAGES = {"engines": 0.12, "speed": 0.1, "precision": 0.06, "fig6": 0.34, "fig7"
 LIBRARY = (
     "numpy",
     "torch",
+    "filelock",
     "joblib",
     "numba",
     "pandas",

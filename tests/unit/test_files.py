@@ -303,7 +303,7 @@ class TestNewResults:
         def refuse(*_, **__):
             raise OSError(errno.EROFS, "Read-only file system")
 
-        monkeypatch.setattr(type(tmp_path), "open", refuse)
+        monkeypatch.setattr("filelock.FileLock.acquire", refuse)
         with owned(tmp_path / "a.txt"):
             pass
 
