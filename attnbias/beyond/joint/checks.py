@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ...checks import CheckTable
-from ...theorems.hypotheses import fails, needs_exponential, needs_joint, needs_zero_start
-from ...theorems.rounding import MEASURED
-from ...theorems.run import TraceView
-from ...theorems.statements import Statement, made_by, refused
+from ...theorems.run import MEASURED, TraceView
+from ...theorems.statements import (
+    Statement,
+    fails,
+    made_by,
+    needs_exponential,
+    needs_joint,
+    needs_zero_start,
+    refused,
+)
 
 ABOVE = Statement(
     "upper", "G + (e^G - 1) / (T - 1), against e^(Xi s_W) Xi^2 a^2 / 2", "growth by a common step"

@@ -8,10 +8,15 @@ import numpy as np
 
 from ..._validate import as_numbers, require_number
 from ...checks import CheckTable
-from ...theorems.hypotheses import fails, needs_fixed_decoder, needs_start
-from ...theorems.rounding import MEASURED
-from ...theorems.run import TraceView
-from ...theorems.statements import Statement, made_by, refused
+from ...theorems.run import MEASURED, TraceView
+from ...theorems.statements import (
+    Statement,
+    fails,
+    made_by,
+    needs_fixed_decoder,
+    needs_start,
+    refused,
+)
 
 INSIDE = {"low": 0, "high": 1, "open_low": True, "open_high": True}
 _SOURCE = "the score trap, ours"

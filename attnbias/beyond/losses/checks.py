@@ -10,7 +10,10 @@ import torch
 from ...checks import Check, CheckTable
 from ...errors import RangeError
 from ...losses import Loss, as_loss
-from ...theorems.hypotheses import (
+from ...theorems.run import TraceView
+from ...theorems.sharper.rate import rate_check
+from ...theorems.statements import (
+    Statement,
     fails,
     needs_alignment,
     needs_assumption2,
@@ -18,10 +21,8 @@ from ...theorems.hypotheses import (
     needs_plain_steps,
     needs_softmax,
     needs_start,
+    table,
 )
-from ...theorems.run import TraceView
-from ...theorems.sharper.rate import rate_check
-from ...theorems.statements import Statement, table
 from .constants import slope_constants
 
 RATE = Statement(

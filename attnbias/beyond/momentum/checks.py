@@ -6,11 +6,17 @@ import math
 
 import numpy as np
 
-from ...theorems.hypotheses import needs_alignment, needs_assumption2, needs_start, needs_zero_start
-from ...theorems.rounding import FLOOR, MEASURED
-from ...theorems.run import TraceView
+from ...theorems.run import FLOOR, MEASURED, TraceView
 from ...theorems.sharper.fast_rate import degenerate_fault
-from ...theorems.statements import Checks, Statement, run_check
+from ...theorems.statements import (
+    Checks,
+    Statement,
+    needs_alignment,
+    needs_assumption2,
+    needs_start,
+    needs_zero_start,
+    run_check,
+)
 
 BELOW = Statement(
     "along_low", "<W_t, unit W_mm>, against c_0 + Xi s_t / (2 B^2)", "momentum, ours", ">="

@@ -11,17 +11,18 @@ from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...geometry.constants import row_bound
 from ...losses import Loss, as_loss
-from ...theorems.hypotheses import (
+from ...theorems.run import TraceView
+from ...theorems.sharper.rate import NEVER_TURNS, after, first_turned
+from ...theorems.statements import (
+    Statement,
     fails,
     needs_alignment,
     needs_assumption2,
     needs_fixed_decoder,
     needs_plain_steps,
     needs_start,
+    table,
 )
-from ...theorems.run import TraceView
-from ...theorems.sharper.rate import NEVER_TURNS, after, first_turned
-from ...theorems.statements import Statement, table
 from ..losses.checks import same_loss
 from ..losses.constants import slope_range
 

@@ -7,9 +7,8 @@ import math
 
 import numpy as np
 
-from ..hypotheses import fails, needs_exponential, needs_joint
-from ..rounding import MEASURED
-from ..statements import Checks, Statement, at_least, refused
+from ..run import MEASURED
+from ..statements import Checks, Statement, at_least, fails, needs_exponential, needs_joint, refused
 from .run import JointView, joint_check
 
 _SEPARATED = at_least(

@@ -15,16 +15,18 @@ from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution, solve_u_svm
-from ..hypotheses import (
+from ..run import TraceView
+from ..statements import (
+    Statement,
     fails,
+    named_like,
     needs_exponential,
     needs_joint,
     needs_ngd,
     needs_start,
     needs_zero_start,
+    table,
 )
-from ..run import TraceView
-from ..statements import Statement, named_like, table
 from .conditions import check_condition2
 from .constants import JointConstants, joint_constants, power_sum
 

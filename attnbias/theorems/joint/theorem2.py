@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..rounding import MEASURED
+from ..run import MEASURED
 from ..statements import Checks, Statement, at_least, refused, table
 from .run import JointView, joint_check
 

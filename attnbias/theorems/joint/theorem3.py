@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...geometry.constants import lambert
-from ..rounding import MEASURED, NO_OFFSET
+from ..run import MEASURED, NO_OFFSET
 from ..statements import Checks, Statement, at_least
 from .constants import GAP_RATIO, LOSS_RATIO
 from .run import JointView, joint_check

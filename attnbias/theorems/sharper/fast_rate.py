@@ -11,18 +11,22 @@ from ...checks import CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..hypotheses import (
+from ..run import FLOOR, MEASURED, NO_OFFSET, TraceView
+from ..statements import (
     M1,
+    Checks,
+    Statement,
+    at_least,
     fails,
     needs_alignment,
     needs_assumption2,
     needs_full_steps,
     needs_ngd,
     needs_zero_start,
+    refused,
+    run_check,
+    table,
 )
-from ..rounding import FLOOR, MEASURED, NO_OFFSET
-from ..run import TraceView
-from ..statements import Checks, Statement, at_least, refused, run_check, table
 from .lower_bounds import EXACT, norm_outside
 from .rate import biting_path, least_scores
 

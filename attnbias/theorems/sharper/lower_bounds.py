@@ -6,7 +6,12 @@ import math
 
 import numpy as np
 
-from ..hypotheses import (
+from ..run import FLOOR, MEASURED, TraceView
+from ..statements import (
+    NO_STEP,
+    Checks,
+    Statement,
+    at_least,
     needs_alignment,
     needs_exponential,
     needs_full_steps,
@@ -14,10 +19,8 @@ from ..hypotheses import (
     needs_ngd,
     needs_plain_steps,
     needs_start,
+    run_check,
 )
-from ..rounding import FLOOR, MEASURED
-from ..run import TraceView
-from ..statements import NO_STEP, Checks, Statement, at_least, run_check
 
 # Less than this share of |W_0|^2 outside the span is what rounding leaves of none: the share
 # is a difference of two numbers that each are right to a few 1e-16, times the condition

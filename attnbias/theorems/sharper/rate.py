@@ -12,10 +12,8 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.constants import Constants, lambert, row_bound
 from ...geometry.svm import SVMSolution
-from ..hypotheses import M1, fails
-from ..rounding import MEASURED
-from ..run import TraceView
-from ..statements import Checks, Statement, at_least, table
+from ..run import MEASURED, TraceView
+from ..statements import M1, Checks, Statement, at_least, fails, table
 
 # <W, W_mm> > 0 where M1 speaks, so that 1 - cosine is below 1 whatever the bound.
 TRIVIAL = 1.0

@@ -15,9 +15,8 @@ from ...geometry.assumptions import assumption1_table, example1_threshold, log_t
 from ...geometry.constants import token_constants
 from ...geometry.svm import SVMSolution, resolve_svm, solve_w_svm
 from ...geometry.tokens import gap_rows
-from ..hypotheses import assumption1_fails
-from ..rounding import EPS
-from ..statements import Statement, at_least, made_by, refused
+from ..run import EPS
+from ..statements import Statement, assumption1_fails, at_least, made_by, refused
 
 LARGE = Statement(
     "noise_high", "largest |nu|^2 of a noise token, against 1.63 sigma^2 d", "Lemma 6"

@@ -6,10 +6,16 @@ import math
 
 import numpy as np
 
-from ..hypotheses import GRADIENT, NGD_RUN, needs_plain_steps
-from ..rounding import EPS, MEASURED
-from ..run import TraceView
-from ..statements import Checks, Statement, at_least, run_check
+from ..run import EPS, MEASURED, TraceView
+from ..statements import (
+    GRADIENT,
+    NGD_RUN,
+    Checks,
+    Statement,
+    at_least,
+    needs_plain_steps,
+    run_check,
+)
 
 EQ14 = Statement(
     "gradient",

@@ -10,7 +10,7 @@ from ..._validate import TensorLike, as_floats, require_number
 from ...checks import CheckTable
 from ...data import Dataset
 from ...dataset import require_dataset
-from ..rounding import EPS
+from ..run import EPS
 from ..statements import Statement, at_least, refused
 
 LOGITS = Statement("logits", "largest |x' W_0 x_1|, against zeta", "Lemma 2")

@@ -7,10 +7,17 @@ import math
 import numpy as np
 
 from ...checks import Check
-from ..hypotheses import GRADIENT, assumption1_fails, needs_plain_steps, needs_start
-from ..rounding import EPS
-from ..run import TraceView
-from ..statements import Checks, Statement, at_least, run_check
+from ..run import EPS, TraceView
+from ..statements import (
+    GRADIENT,
+    Checks,
+    Statement,
+    assumption1_fails,
+    at_least,
+    needs_plain_steps,
+    needs_start,
+    run_check,
+)
 
 SCORE = at_least(
     "score",

@@ -13,10 +13,8 @@ from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..hypotheses import GRADIENT, fails, needs_softmax
-from ..rounding import EPS
-from ..run import TraceView
-from ..statements import Checks, Statement, at_least, refused, table
+from ..run import EPS, TraceView
+from ..statements import GRADIENT, Checks, Statement, at_least, fails, needs_softmax, refused, table
 from . import gap_sets as sets
 from .gradient import toward_w_mm
 

@@ -7,10 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...geometry.tokens import token_scores
-from ..hypotheses import needs_exponential, needs_fixed_decoder, needs_plain_steps
-from ..rounding import EPS
-from ..run import TraceView
-from ..statements import Checks, Statement, at_least, run_check
+from ..run import EPS, TraceView
+from ..statements import (
+    Checks,
+    Statement,
+    at_least,
+    needs_exponential,
+    needs_fixed_decoder,
+    needs_plain_steps,
+    run_check,
+)
 
 SOURCE = "the lock"
 OBTUSE = Statement(

@@ -11,11 +11,18 @@ from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..hypotheses import NGD_RUN, fails, needs_alignment, needs_softmax
-from ..rounding import EPS, MEASURED
-from ..run import TraceView
+from ..run import EPS, MEASURED, TraceView
 from ..sharper.rate import biting_path
-from ..statements import Checks, Statement, at_least, table
+from ..statements import (
+    NGD_RUN,
+    Checks,
+    Statement,
+    at_least,
+    fails,
+    needs_alignment,
+    needs_softmax,
+    table,
+)
 from .gradient import lemma5_start
 
 GAPS = at_least(

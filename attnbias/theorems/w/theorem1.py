@@ -11,11 +11,9 @@ from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..hypotheses import M1, fails, needs_full_steps, needs_ngd
-from ..rounding import MEASURED
-from ..run import TraceView
+from ..run import MEASURED, TraceView
 from ..sharper.rate import TRIVIAL
-from ..statements import Checks, Statement, at_least, table
+from ..statements import M1, Checks, Statement, at_least, fails, needs_full_steps, needs_ngd, table
 from .gap_sets import log_D
 from .gradient import lemma5_start
 

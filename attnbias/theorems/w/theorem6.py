@@ -6,12 +6,10 @@ import math
 
 import numpy as np
 
-from ..hypotheses import M1, needs_gd
-from ..rounding import MEASURED
-from ..run import TraceView
+from ..run import MEASURED, TraceView
 from ..sharper import rate
 from ..sharper.lower_bounds import outside_check
-from ..statements import Checks, Statement, at_least, run_check
+from ..statements import M1, Checks, Statement, at_least, needs_gd, run_check
 
 STEP = Statement(
     "step", "longest step, against eta B^2 Upsilon / 2", "Theorem 6, the gradient bound"

@@ -6,11 +6,9 @@ import math
 
 import numpy as np
 
-from ..hypotheses import GRADIENT, M1, needs_polyak
-from ..rounding import MEASURED
-from ..run import TraceView
+from ..run import MEASURED, TraceView
 from ..sharper import rate
-from ..statements import Checks, Statement, at_least, run_check
+from ..statements import GRADIENT, M1, Checks, Statement, at_least, needs_polyak, run_check
 from .theorem6 import height_check
 
 # log(L - L*) and log |grad| are both about minus the gap, and each is right to 2e-16 of

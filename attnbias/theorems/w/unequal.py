@@ -8,17 +8,19 @@ import math
 import numpy as np
 
 from ...geometry.coherence import Coherence, coherence_table
-from ..hypotheses import (
+from ..run import MEASURED, TraceView
+from ..sharper.rate import TRIVIAL, biting_path, rate_bounds
+from ..statements import (
+    Checks,
+    Statement,
+    at_least,
     needs_alignment,
     needs_exponential,
     needs_fixed_decoder,
     needs_plain_steps,
     needs_start,
+    run_check,
 )
-from ..rounding import MEASURED
-from ..run import TraceView
-from ..sharper.rate import TRIVIAL, biting_path, rate_bounds
-from ..statements import Checks, Statement, at_least, run_check
 
 SOURCE = "unequal scores"
 LEAST = at_least("least_gap", "least logit gap, against -e_0", SOURCE)

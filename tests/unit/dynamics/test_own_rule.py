@@ -11,8 +11,8 @@ from own_rules import Remembering, Sign
 from attnbias import Dataset, train
 from attnbias.errors import DtypeError, FileFormatError, RangeError
 from attnbias.rules import Descent
-from attnbias.theorems.hypotheses import needs_ngd, needs_plain_steps
 from attnbias.theorems.run import TraceView
+from attnbias.theorems.statements import needs_ngd, needs_plain_steps
 
 DATA = random_data(3, 4, 6, seed=0)
 STEPS = sum(1 / (t + 2) for t in range(20))

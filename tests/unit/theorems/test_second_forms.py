@@ -33,8 +33,7 @@ from attnbias.theorems import (
     check_theorem6,
     check_theorem7,
 )
-from attnbias.theorems.rounding import EPS
-from attnbias.theorems.run import TraceView
+from attnbias.theorems.run import EPS, TraceView
 from attnbias.theorems.w import (
     gap_sets,
     lemma3,

@@ -27,7 +27,10 @@ from attnbias.errors import DtypeError, InfeasibleError, NonFiniteError, RangeEr
 from attnbias.geometry.svm import certify
 from attnbias.model import attention_map, empirical_risk, predict
 from attnbias.rules import Rule
-from attnbias.theorems.hypotheses import (
+from attnbias.theorems.joint.conditions import dm_threshold
+from attnbias.theorems.joint.constants import power_sum
+from attnbias.theorems.run import TraceView
+from attnbias.theorems.statements import (
     GRADIENT,
     fails,
     needs_gd,
@@ -38,9 +41,6 @@ from attnbias.theorems.hypotheses import (
     needs_start,
     needs_zero_start,
 )
-from attnbias.theorems.joint.conditions import dm_threshold
-from attnbias.theorems.joint.constants import power_sum
-from attnbias.theorems.run import TraceView
 from attnbias.theorems.w.sparsification import rate_bound
 
 # the closed form against autograd, both in float64 before the softmax saturates

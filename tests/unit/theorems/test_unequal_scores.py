@@ -19,7 +19,7 @@ from attnbias import GD, NGD, Dataset, Polyak, solve_w_svm, token_scores, train
 from attnbias.data import make_score_lock
 from attnbias.geometry.coherence import token_coherence
 from attnbias.geometry.constants import token_constants
-from attnbias.theorems.rounding import EPS
+from attnbias.theorems.run import EPS
 from attnbias.theorems.w import lock, unequal
 from attnbias.theorems.w.lock import check_lock, lock_of
 from attnbias.theorems.w.unequal import check_unequal_scores
