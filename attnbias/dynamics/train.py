@@ -17,9 +17,8 @@ from ..geometry.tokens import logits_of
 from ..losses import Loss, as_loss
 from ..rules import Descent, Rule
 from . import arguments, choice
-from .compiled.engine import CompiledEngine
 from .coordinates import LinearHead
-from .loop import Course, Run
+from .loop import Course, Iteration, Run
 from .problem import Problem
 from .progress import STATUS
 from .trace import OF_OPTIMAL, Trace
@@ -171,7 +170,7 @@ def train_from(
             course, run = Course(steps, 100, False, None, 0.0), None
             coordinates = choice.choose_coordinates(problem, steps, rule, engine_of)
         head = LinearHead(problem, coordinates)
-        if isinstance(run, CompiledEngine) and coordinates == "span":
+        if run is not None and engine_of is not Iteration and coordinates == "span":
             run.restart(head)
         else:
             run = engine_of(head, rule, course.recorded)

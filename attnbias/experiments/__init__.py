@@ -236,7 +236,7 @@ def merge(name: str, folders: Sequence[PathLike]) -> ExperimentResult:
     ...     for part in parts:
     ...         chosen = {"optimizers": [part.name], "step_sizes": {part.name: 0.1}}
     ...         _ = experiments.run("fig6", seeds=1, records=1, out=part, **small, **chosen)
-    ...     list(experiments.merge("fig6", parts).logs)
+    ...     sorted(experiments.merge("fig6", parts).logs)
     ['SGD', 'SNGD']
     """
     figures = [key for key, row in _PAPER.items() if isinstance(row, NetworkFigure)]

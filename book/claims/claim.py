@@ -219,39 +219,38 @@ def judge(
 ) -> Finding:
     """The verdict of the checks that are the claim.
 
-        Parameters
-        ----------
-        checks : iterable of Check
-            The claim itself: it holds if all of them apply and hold. One that does not apply is
-            silent, and leaves the claim undecided.
-        sharper : iterable of Check
-            A stronger statement; if it holds as well, the claim "holds sharper".
-        only_when : (words, checks), optional
-            A restriction, not contained in the claim's own words, under which the claim is tried
-            again where it fails.
-        against : iterable of Check
-            What contradicts the claim in a setting that its words cover, on every seed and by more
-            than the seeds differ. A failing claim is contradicted if all of these hold; else it is
-            undecided, for a threshold of ours contradicts nothing.
-        decided_by : str
-            Where it is undecided, what would decide it.
-        show : str or tuple of str
-            Keys of the checks whose number is shown where nothing fails, that with least room; by
-            default of all.
-        note : str
-            The setting, in words.
+    Parameters
+    ----------
+    checks : iterable of Check
+        The claim itself: it holds if all of them apply and hold. One that does not apply is
+        silent, and leaves the claim undecided.
+    sharper : iterable of Check
+        A stronger statement; if it holds as well, the claim "holds sharper".
+    only_when : (words, checks), optional
+        A restriction, not contained in the claim's own words, under which the claim is tried
+        again where it fails.
+    against : iterable of Check
+        What contradicts the claim in a setting that its words cover, on every seed and by more
+        than the seeds differ. A failing claim is contradicted if all of these hold; else it is
+        undecided, for a threshold of ours contradicts nothing.
+    decided_by : str
+        Where it is undecided, what would decide it.
+    show : str or tuple of str
+        Keys of the checks whose number is shown where nothing fails, that with least room; by
+        default of all.
+    note : str
+        The setting, in words.
 
-        Examples
-        --------
-        >>> from attnbias import Check
-    from attnbias.experiments.claims.compare import keyed
-        >>> judge([Check("longest step", 0.1, 0.2)]).verdict
-        'holds'
-        >>> short = Check("longest step", 0.3, 0.2)
-        >>> judge([short]).verdict, judge([short]).number
-        ('undecided', 'longest step: 0.3 <= 0.2')
-        >>> judge([short], against=[Check("longest step", 0.3, 0.25, ">=")]).verdict
-        'contradicted'
+    Examples
+    --------
+    >>> from attnbias import Check
+    >>> judge([Check("longest step", 0.1, 0.2)]).verdict
+    'holds'
+    >>> short = Check("longest step", 0.3, 0.2)
+    >>> judge([short]).verdict, judge([short]).number
+    ('undecided', 'longest step: 0.3 <= 0.2')
+    >>> judge([short], against=[Check("longest step", 0.3, 0.25, ">=")]).verdict
+    'contradicted'
     """
     checks, sharper, against = tuple(checks), tuple(sharper), tuple(against)
     stated = tuple(check for check in checks if check.applicable)

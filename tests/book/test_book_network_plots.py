@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -91,7 +90,10 @@ ONE, ADAM = {"SGD": make_log(0)}, {"Adam": make_log(0)}
         (RangeError, lambda: plot_weight_norms(RESULT, "adam")),
         (RangeError, lambda: plot_weight_norms(RESULT, [])),
         (RangeError, lambda: plot_weight_norms(RESULT, None, {"none": ("x",)})),
-        (RangeError, lambda: plot_grid(dataclasses.replace(RESULT, losses={}))),
+        (
+            RangeError,
+            lambda: plot_grid(RESULT.with_data(losses={})),
+        ),
         (DtypeError, lambda: plot_grid(ONE)),
     ],
 )

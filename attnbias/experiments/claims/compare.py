@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..._validate import require_choice
 from ...checks import Check, CheckTable
 from ...dynamics.rates import fit_rate
 from ...dynamics.trace import Trace
@@ -63,8 +64,18 @@ def at_least(
 
 
 def keyed(checks: Iterable[Check], *keys: str) -> CheckTable:
-    """Those of these keys; what is before a slash stands for all panels, rules or corpora."""
-    return CheckTable(c for c in checks if {c.key, c.key.partition("/")[0]} & {*keys})
+    """Those of these keys; what is before a slash stands for all panels, rules or corpora.
+
+    Raises
+    ------
+    RangeError
+        For a key that no check has.
+    """
+    names = [(check, {check.key, check.key.partition("/")[0]}) for check in checks]
+    known = {name for _, each in names for name in each}
+    for key in keys:
+        require_choice("key", key, sorted(known))
+    return CheckTable(check for check, each in names if each & {*keys})
 
 
 def unless_short(check: Check, settings: dict) -> Check:
