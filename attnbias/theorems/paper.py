@@ -1,10 +1,8 @@
 """The numbered statements of the paper, each the check of its number, and Theorem 1's order."""
 
 from .joint.conditions import check_condition1, check_condition2, check_lemma9
-from .joint.growth import check_lemma10, check_lemma11
-from .joint.landscape import check_lemma12, check_lemma13
-from .joint.theorem2 import check_theorem2
-from .joint.theorem3 import check_theorem3
+from .joint.lemmas import check_lemma10, check_lemma11, check_lemma12, check_lemma13
+from .joint.rates import check_theorem2, check_theorem3
 from .joint.theorem4 import check_theorem4
 from .order import check_order
 from .w.assumption1 import check_lemma6

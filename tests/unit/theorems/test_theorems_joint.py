@@ -21,10 +21,9 @@ from attnbias.model import attention_map
 from attnbias.theorems import check_lemma10, check_lemma11, check_lemma12, check_theorem4
 from attnbias.theorems.joint import theorem4
 from attnbias.theorems.joint.conditions import check_lemma9
-from attnbias.theorems.joint.landscape import Segment, check_lemma13
+from attnbias.theorems.joint.lemmas import check_lemma13, segment_losses
+from attnbias.theorems.joint.rates import check_loss_without_decay, check_theorem2, check_theorem3
 from attnbias.theorems.joint.run import JointView
-from attnbias.theorems.joint.theorem2 import check_loss_without_decay, check_theorem2
-from attnbias.theorems.joint.theorem3 import check_theorem3
 from attnbias.theorems.joint.theorem4 import check_decoder_direction, check_sharper_theorem4
 
 CONDITIONED = [
@@ -300,9 +299,9 @@ class TestSecondForms:
         for T in (2, 3):
             data = make_dm(n=3, T=T, d=9, alpha=1.5, sigma=0.4, seed=1)
             trace = joint(data, 0.2, p=0.3, q=0.6, steps=30, record=range(31))
-            segment = Segment(JointView(data, trace, assume=True))
-            assert segment.log_loss(0.0) == pytest.approx(trace.log_loss, rel=FORMS, abs=FORMS)
-            assert segment.log_loss(1.0)[:-1] == pytest.approx(trace.log_loss[1:], rel=FORMS)
+            first, last = segment_losses(JointView(data, trace, assume=True), [0.0, 1.0])
+            assert first == pytest.approx(trace.log_loss, rel=FORMS, abs=FORMS)
+            assert last[:-1] == pytest.approx(trace.log_loss[1:], rel=FORMS)
 
     def test_growth_of_gaps_is_that_of_the_next_record(self):
         data = at_the_limit(3, seed=4)
