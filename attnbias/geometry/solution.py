@@ -405,13 +405,14 @@ def require_svm(svm, rows: GapRows) -> SVMSolution:
         )
     if svm.dual.device != rows.differences.device:  # as loaded, or solved before the data moved
         svm = on_device(svm, rows.differences.device)
-    if isinstance(svm.rows, GapRows) and svm.rows.equals(rows):
-        return require_optimal("svm", svm)
     basis, shape = svm.basis, tuple(svm.point.shape)
     if shape == (d, d) or (basis is not None and (len(svm.point), basis.shape[1]) == (d, d)):
-        margins, *_ = margins_of(rows.within(basis), svm.right, svm.point, fine=basis is None)
-        apart = (margins - svm.margins).abs().max()
-        if apart <= 1e-6 * svm.margins.abs().max():  # up to rounding
+        here, room = rows.within(basis), 1e-6 * float(svm.margins.abs().max())
+        apart = (here.gaps(svm.point) - svm.margins).abs().max()
+        if not apart <= room:  # by rounding alone, where units are far apart
+            margins, *_ = margins_of(here, svm.right, svm.point, fine=basis is None)
+            apart = (margins - svm.margins).abs().max()
+        if apart <= room:
             return require_optimal("svm", svm)
     raise RangeError(
         "svm",

@@ -6,6 +6,7 @@ every documented name and damages every kind of file in every way, for hours. A 
 function refuses what that function's own reasons forbid.
 """
 
+import dataclasses
 import inspect
 import json
 import math
@@ -75,6 +76,7 @@ REPEATED = Dataset([[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]], [1], u=[1.0, 0.0])
 BOTH_LABELS = Dataset([[[1.0, 0.0], [0.0, 0.0]]] * 2, [1, -1], u=[1.0, 0.0])
 LARGE = Dataset([[[1e200, 0.0], [0.0, 1e200]]], [1], u=[1e200, 1.0])
 SVM, OTHER_SVM, PAIR_SVM = solve_w_svm(DATA), solve_w_svm(OTHER), solve_w_svm(PAIR)
+TURNED_SVM = dataclasses.replace(SVM, point=SVM.point.flip(0))  # of these rows, other weights
 PAIR_U_SVM = solve_u_svm(PAIR)
 RUN = train(DATA, GD(1.0), 4, svm=SVM)
 X, Y = DATA.X, DATA.y
@@ -240,7 +242,12 @@ ROWS = [
     ("Dtype", "target", lambda f: token_constants(DATA).log_m1_iterations(0.1, "x")),
     *(
         (kind, "svm", lambda f, check=check, svm=svm: check(svm))
-        for kind, svm in (("Range", OTHER_SVM), ("Dtype", PAIR_SVM), ("Dtype", 1.0))
+        for kind, svm in (
+            ("Range", OTHER_SVM),
+            ("Range", TURNED_SVM),
+            ("Dtype", PAIR_SVM),
+            ("Dtype", 1.0),
+        )
         for check in (
             lambda svm: token_constants(DATA, svm=svm),
             lambda svm: limit_offset(DATA, svm),
