@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .._validate import short
+from .._validate import require_type, short
 from ..errors import AttnBiasError, DtypeError, RangeError
 
 CODE = re.compile(r"[\w.]+:[\w.]+")
@@ -97,9 +97,8 @@ def name_of(function) -> str:
 
 def same_function(function):
     """A key that one function has, and no other of its name."""
-    if inspect.ismethod(function):  # made anew each time that it is looked up
-        return id(function.__self__), id(function.__func__)
-    return id(function)
+    # a method is made anew each time that it is looked up
+    return function if inspect.ismethod(function) else id(function)
 
 
 def bound(what: str, name: str, function, positional: tuple, named: dict) -> dict[str, object]:
@@ -155,30 +154,33 @@ def call_of(what: str, text: str) -> tuple[str, tuple, dict]:
         ) from None
 
 
-def called(what: str, name: str, function, arguments: dict, wanted: type):
-    """What a function of one's own makes of these arguments.
+def called(
+    what: str, name: str, make, positional: tuple, named: dict, wanted: type
+) -> tuple[Any, tuple]:
+    """What a function of one's own makes of its arguments, and these by name.
+
+    An object of the class that is wanted makes itself, of none.
 
     Raises
     ------
     RangeError, DtypeError
         For its own error, and for what is not of the class that is wanted.
     """
+    if isinstance(make, wanted):
+        bound(what, name, lambda: make, positional, named)
+        return make, ()
+    arguments = bound(what, name, make, positional, named)
+    expected = f"a function that makes a {wanted.__name__}"
     try:
-        made = function(**arguments)
+        made = make(**arguments)
     except AttnBiasError:
         raise
     except FOREIGN as error:
         raise RangeError(
             f"{what} {name}",
-            expected=f"a function that makes a {wanted.__name__}",
+            expected=expected,
             got=f"{type(error).__name__}: {error}"[:200],
             remedy="try the call in Python first",
         ) from error
-    if not isinstance(made, wanted):
-        raise DtypeError(
-            f"{what} {name}",
-            expected=f"a function that makes a {wanted.__name__}",
-            got=short(made),
-            remedy="return one",
-        )
-    return made
+    require_type(f"{what} {name}", made, wanted, expected, "return one")
+    return made, tuple(arguments.items())

@@ -126,11 +126,10 @@ def read_config(path: PathLike) -> dict:
     ...     read_config(file.name)
     {'steps': 100}
     """
+    text = read_text(path)
     try:
-        return tomllib.loads(read_text(path))
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also for integers beyond Python's limit
-        if isinstance(error, FileFormatError):
-            raise
         raise FileFormatError(
             str(path), expected="a TOML file", got=str(error)[:200], remedy="mend that line"
         ) from None

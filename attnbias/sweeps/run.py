@@ -18,12 +18,11 @@ from .._validate import DeviceLike, PathLike, as_device, require_flag, require_i
 from ..errors import DeviceError, DtypeError
 from .families import try_families
 from .grid import Grid, read_grid
-from .identity import marks_of
 from .models import Point
 from .settings import Training
 from .store import Store, parts_of
 from .table import columns, part
-from .task import require_batched, run_batch, run_point
+from .task import marks_of, require_batched, run_batch, run_point
 
 if TYPE_CHECKING:
     import pandas
@@ -140,7 +139,9 @@ def _run(todo: Grid, store: Store | None, workers, device, progress: bool) -> pa
     bar = tqdm(total=todo.runs, initial=each * len(done), disable=not progress, unit="run")
     with bar, workers_named(store):
         if store is not None and done:
-            for number, made in _marks(todo, done, workers):
+            pool = joblib.Parallel(n_jobs=workers, return_as="generator")
+            jobs = (joblib.delayed(marks_of)(todo.training, todo.points[k]) for k in done)
+            for number, made in zip(done, pool(jobs), strict=True):
                 store.require_same(number, made, done[number])
         for number, frame, marks in _finished(todo, left, workers, device):
             if store is None:
@@ -184,13 +185,6 @@ def workers_named(store: Store | None) -> Iterator[None]:
             got=f"one that was killed, or has ended itself ({type(error).__name__}); {kept}",
             remedy=remedy,
         ) from error
-
-
-def _marks(grid: Grid, done: dict, workers) -> Iterator[tuple[int, dict]]:
-    """(number, marks) of the data sets that are done, made anew."""
-    jobs = (joblib.delayed(marks_of)(grid.training, grid.points[number]) for number in done)
-    pool = joblib.Parallel(n_jobs=workers, return_as="generator")
-    yield from zip(done, pool(jobs), strict=True)
 
 
 def _finished(

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from .._validate import require_choice, require_flag, require_number, require_type, short
-from ..errors import DtypeError
+from .._validate import require_choice, require_flag, require_number, require_type
 from ..losses import Loss
 from ..losses import as_loss as known_loss
 from ..rules import GD, NGD, Descent, Polyak, Rule
 from .axes import cells, key_of, told_apart
-from .code import CODE, bound, call_of, called, resolved
+from .code import CODE, call_of, called, resolved
 
 RULE = "rule_"  # stands before the arguments of a rule of one's own
 RULES: dict[str, Callable[..., Rule]] = {"GD": GD, "NGD": NGD, "Polyak": Polyak}
@@ -141,27 +140,14 @@ def as_rule(value, allowed: tuple[str, ...] = ()) -> tuple[Descent, tuple]:
         return value, ()
     if isinstance(value, str):
         name, positional, named = call_of("rule", value)
-    elif isinstance(value, Mapping) and "name" in value:
-        name, positional, named = value["name"], (), {k: v for k, v in value.items() if k != "name"}
     else:
-        raise DtypeError(
-            "rule",
-            expected="a rule, its name with arguments, or a block with a name",
-            got=short(value),
-            remedy="for example 'NGD(0.1)' or {'name': 'NGD', 'step_size': [0.1, 0.5]}",
-        )
+        wanted = "a rule, its name with arguments, or a block with a name"
+        remedy = "for example 'NGD(0.1)' or {'name': 'NGD', 'step_size': [0.1, 0.5]}"
+        named, positional = {**require_type("rule", value, Mapping, wanted, remedy)}, ()
+        name = named.pop("name", None)
     name, make = resolved("rule", name, RULES, allowed, Descent)
-    made, arguments = _called("rule", name, make, positional, named, Descent)
+    made, arguments = called("rule", name, make, positional, named, Descent)
     return made, () if name in RULES else arguments
-
-
-def _called(what: str, name: str, make, positional: tuple, named: dict, wanted: type) -> tuple:
-    """What a function makes of its arguments, and these by name; an object makes itself."""
-    if isinstance(make, wanted):
-        bound(what, name, lambda: make, positional, named)
-        return make, ()
-    arguments = bound(what, name, make, positional, named)
-    return called(what, name, make, arguments, wanted), tuple(arguments.items())
 
 
 def as_loss(value, allowed: tuple[str, ...] = ()) -> str | Loss:
@@ -177,7 +163,7 @@ def as_loss(value, allowed: tuple[str, ...] = ()) -> str | Loss:
         name, positional, named = call_of("train.loss", value)
         if CODE.fullmatch(name):
             _, make = resolved("train.loss", name, {}, allowed, Loss)
-            return as_loss(_called("train.loss", name, make, positional, named, Loss)[0])
+            return as_loss(called("train.loss", name, make, positional, named, Loss)[0])
     return known_loss(value).name
 
 

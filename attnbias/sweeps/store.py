@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,16 +20,18 @@ from typing import TYPE_CHECKING
 
 from .._extras import need
 from .._files import as_path, locked, results_folder
+from .._marks import differing
 from .._records import read_json, read_table, write_json, write_table
 from .._validate import PathLike
+from ..dynamics.checkpoint import TOLERANCE
 from ..errors import FileFormatError
 from .grid import Grid
-from .identity import other_marks
 
 FORMAT = 2  # raise it when the meaning of a column changes; 1 had no marks of the data
 HEADER = ("made", "grid", "points")
 TABLE, GRID, PARTS, LOCK = "table.parquet", "grid.json", "parts", ".attnbias.lock"
 KIND = "sweep"
+TOKENS = 2e-12  # tokens that agree to 1e-12 pass, as another machine's arithmetic may have it
 
 if TYPE_CHECKING:
     import pandas
@@ -111,7 +112,11 @@ class Store:
         ------
         FileFormatError
         """
-        other = other_marks(made, kept)
+        other = [
+            name
+            for part, tolerance in (("data", TOKENS), ("code", TOLERANCE))
+            for name in differing(made.get(part, {}), kept.get(part, {}), tolerance)
+        ]
         if other:
             raise FileFormatError(
                 str(self.folder),
@@ -126,7 +131,7 @@ class Store:
         """Keep a part, what its data set is known by, and what made it."""
         if not (self.folder / PARTS).is_dir():
             results_folder(self.folder / PARTS)
-        self._write(self._path(number), frame, {number: marks}, [made])
+        self._write(self.folder / PARTS / _part(number), frame, {number: marks}, [made])
 
     def _write(self, path: Path, frame, marks: dict, made: list) -> None:
         points = {str(number): each for number, each in marks.items()}
@@ -136,29 +141,21 @@ class Store:
         """The table of all parts, written to one file; the parts are removed."""
         path = self.folder / TABLE
         if not path.exists():
-            paths = [self._path(k) for k in range(len(self.grid.points))]
+            paths = [self.folder / PARTS / _part(k) for k in range(len(self.grid.points))]
             self._write(path, *join(paths, self.key))
         shutil.rmtree(self.folder / PARTS, ignore_errors=True)
         with contextlib.suppress(OSError):  # of a process that was killed
             (self.folder / LOCK).unlink()
         return load(self.folder)
 
-    def _path(self, number: int) -> Path:
-        return self.folder / PARTS / f"{number:06d}.parquet"
+
+def _part(number: int) -> str:
+    return f"{number:06d}.parquet"
 
 
 def parts_of(folder: Path) -> list[Path]:
-    """The parts that are there, in order; a table of another name among them is not ours."""
-    found = sorted((folder / PARTS).glob("*.parquet"))
-    for path in found:
-        if not re.fullmatch(r"[0-9]{6}|[1-9][0-9]{6}", path.stem):
-            raise FileFormatError(
-                str(path),
-                expected="a part of this sweep, which has a number for its name",
-                got="another",
-                remedy="move it away: the folder goes when the sweep is done",
-            )
-    return found
+    """The parts that are there, in order."""
+    return sorted((folder / PARTS).glob("*.parquet"))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -182,20 +179,6 @@ def grid_of(folder: Path) -> dict:
             remedy="give another folder; pandas.read_parquet reads the table that is there",
         )
     return header
-
-
-def _read(path: Path, key: str) -> tuple[pandas.DataFrame, dict[int, dict], list[dict]]:
-    """Rows, marks by number, and what made them, of a file that has its place in this grid."""
-    frame, header = read_table(path, HEADER)
-    marks = {int(number): each for number, each in header["points"].items()}
-    if header["grid"] != key or (path.name != TABLE and [*marks] != [int(path.stem)]):
-        raise FileFormatError(
-            str(path),
-            expected=f"rows of the grid in {GRID}, and of this place in it",
-            got="those of another",
-            remedy="move it away, and the sweep makes it again",
-        )
-    return frame, marks, header["made"]
 
 
 def load(folder: PathLike) -> pandas.DataFrame:
@@ -232,18 +215,27 @@ def load(folder: PathLike) -> pandas.DataFrame:
 
 
 def join(paths: list[Path], key: str) -> tuple[pandas.DataFrame, dict[int, dict], list[dict]]:
-    """The rows of several files, their marks, and what made them, each way once."""
+    """The rows of files that have a place in this grid, their marks, and each that made some."""
+    import pandas
+
     frames = []
     marks: dict[int, dict] = {}
     made: dict[str, dict] = {}
     for path in paths:
-        frame, own, records = _read(path, key)
-        for record in records:
-            same = {key: value for key, value in record.items() if key != "date"}
+        frame, header = read_table(path, HEADER)
+        own = {int(number): each for number, each in header["points"].items()}
+        elsewhere = path.name != TABLE and [*map(_part, own)] != [path.name]
+        if header["grid"] != key or elsewhere:
+            raise FileFormatError(
+                str(path),
+                expected=f"rows of the grid in {GRID}, and of this place in it",
+                got="those of another",
+                remedy="move it away, and the sweep makes it again",
+            )
+        for record in header["made"]:
+            same = {name: value for name, value in record.items() if name != "date"}
             made.setdefault(json.dumps(same, sort_keys=True), record)
         frames.append(frame)
         marks |= own
-    import pandas
-
     frame = pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
     return frame, marks, list(made.values())

@@ -1,4 +1,9 @@
-"""What a worker does: the runs of one data set alone, or of several together on a device."""
+"""What a worker does: the runs of one data set alone, or of several together on a device.
+
+Functions, rules and losses of one's own are known by what they make, not by name: each part of a
+results folder keeps the marks of the data set that it was made of, and a sweep that goes on, or is
+asked for again, makes the data sets anew and compares.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,12 @@ from typing import Any
 import psutil
 import torch
 
+from .._marks import digest, projections
+from .._threads import one_thread
 from ..data import Dataset
 from ..dynamics.batched.runs import BatchedRuns, batched_bytes
+from ..dynamics.checkpoint import loss_mark, rule_mark
+from ..dynamics.coordinates import LinearHead
 from ..dynamics.loop import finished
 from ..dynamics.metrics import missed
 from ..dynamics.problem import Problem, adversarial_init, small_start
@@ -20,7 +29,6 @@ from ..errors import AttnBiasError, DeviceError, MemoryLimitError, RangeError
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import as_loss
 from .code import FOREIGN
-from .identity import failed_marks, marks
 from .models import Point
 from .settings import Setting, Training
 from .table import Results, failed, recorded
@@ -28,17 +36,61 @@ from .table import Results, failed, recorded
 SHARE = 0.8  # of the device's free memory
 
 
-def _prepared(training: Training, point: Point) -> tuple[Dataset, SVMSolution, dict] | Results:
-    """The data set, its SVM and its marks, or what is left where there is none."""
+def marks_of(training: Training, point: Point) -> dict:
+    """What the point's data set and the code are known by, made here and now."""
+    with one_thread():  # as the runs are made
+        return _made(training, point)[1]
+
+
+def _made(training: Training, point: Point) -> tuple[Dataset | BaseException, dict]:
+    """The data set, or why there is none, and its marks."""
     try:
         data = point.make()
     except FOREIGN as error:  # a function of one's own may raise anything
-        return Results({}, [failed(error)] * len(training.settings), failed_marks(error))
-    known = marks(training, data)
+        return error, {"data": {"error": type(error).__name__}, "code": {}}
+    return data, marks(training, data)
+
+
+def marks(training: Training, data: Dataset) -> dict:
+    """Of the data tokens and decoder to rounding, labels and shapes exactly; of code its values."""
+    floats = {"tokens": data.X, "decoder": data.u, "queries": data.query, "keys": data.key}
+    found: dict[str, object] = {
+        name: projections(held) for name, held in floats.items() if held is not None
+    }
+    found["labels"] = digest([data.y.tolist(), data.lengths.tolist(), list(data.X.shape)])
+    if data.opt is not None:
+        found["optimal tokens"] = digest(data.opt.tolist())
+    code: dict[str, object] = {}
+    for number, setting in enumerate(training.settings):
+        if setting.own:
+            own = loss_mark(setting.loss) | _steps(data, setting)
+            code |= {f"{name} of setting {number}": mark for name, mark in own.items()}
+    return {"data": found, "code": code}
+
+
+def _steps(data: Dataset, setting: Setting) -> dict:
+    """Of a rule of one's own, on these data from zero."""
+    W0, u0 = (torch.zeros(shape, dtype=torch.float64) for shape in ((data.d, data.d), data.d))
+    try:
+        problem = Problem.of(data, as_loss(setting.loss), W0, u0 if setting.train_u else None)
+    except FOREIGN as error:  # the runs end by it as well
+        return {"problem": type(error).__name__}
+    return rule_mark(setting.rule, LinearHead(problem))
+
+
+def _prepared(training: Training, point: Point) -> tuple[Dataset, SVMSolution, dict] | Results:
+    """The data set, its SVM and its marks, or what is left where there is none."""
+    data, known = _made(training, point)
+    if isinstance(data, BaseException):
+        return _failed(training, data, known)
     try:
         return data, solve_w_svm(data), known
     except AttnBiasError as error:
-        return Results({}, [failed(error)] * len(training.settings), known)
+        return _failed(training, error, known)
+
+
+def _failed(training: Training, error: BaseException, known: dict) -> Results:
+    return Results({}, [failed(error)] * len(training.settings), known)
 
 
 def run_point(training: Training, point: Point) -> Results:
@@ -149,7 +201,7 @@ def run_batch(training: Training, points: list[Point], device) -> list[Results]:
         try:
             problems = prepare(data, svm, training.settings, point.seed)
         except AttnBiasError as error:
-            results[k] = Results({}, [failed(error)] * len(training.settings), known)
+            results[k] = _failed(training, error, known)
             continue
         shapes.setdefault(tuple(data.lengths.tolist()), []).append((k, data, problems, known))
     for group in shapes.values():

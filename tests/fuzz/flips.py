@@ -116,8 +116,8 @@ def grid_of(seed: int) -> dict:
 def part_of_a_sweep(folder: Path, seed: int) -> None:
     """A sweep's folder as a kill leaves it after one of the two data sets."""
     from attnbias.sweeps.grid import read_grid
-    from attnbias.sweeps.identity import marks_of
     from attnbias.sweeps.store import Store
+    from attnbias.sweeps.task import marks_of
 
     grid = grid_of(seed)
     sweep({**grid, "data": grid["data"] | {"seed": [0]}}, out=folder / "one")

@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import TypeVar, get_type_hints
 
 import numpy as np
 import torch
 
-from ..._validate import (
-    as_float_tensor,
-    require_finite,
-    require_int,
-    require_shape,
-    require_type,
-    short,
-)
-from ...checks import CheckTable
+from ..._validate import as_floats, require_int, require_type, short
 from ...dataset import Dataset, require_dataset
 from ...errors import DtypeError, RangeError, ShapeError
 from ...geometry.solution import SVMSolution
 
 R = TypeVar("R")  # rows of a hard-margin problem
-FIELDS = {
-    "int": numbers.Integral,
-    "float": numbers.Real,
-    "bool": bool | np.bool_,
-    "str": str,
-    "dict": dict,
-    "tuple": tuple,
-    "list": list,
-    "torch.Tensor": torch.Tensor,
-    "CheckTable": CheckTable,
-    "SVMSolution": SVMSolution,
-}
+WIDER = {int: numbers.Integral, float: numbers.Real, bool: bool | np.bool_}
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -45,10 +26,7 @@ def seeded(seed: int) -> torch.Generator:
 
 def as_finite(name: str, value, shape: tuple, letters: str) -> torch.Tensor:
     """Finite numbers of this shape, a copy in float64."""
-    value = as_float_tensor(name, value).detach().to(torch.float64, copy=True)
-    require_shape(name, value, shape, letters)
-    require_finite(name, value)
-    return value
+    return as_floats(name, value, shape, letters).to(torch.float64, copy=True)
 
 
 def as_start(W0, shape: tuple[int, ...], letters: str) -> torch.Tensor:
@@ -60,8 +38,7 @@ def as_start(W0, shape: tuple[int, ...], letters: str) -> torch.Tensor:
 
 def require_kind(name: str, value, kind: type, remedy: str) -> None:
     """Refuse anything but an instance of a class."""
-    if not isinstance(value, kind):
-        raise DtypeError(name, expected=f"a {kind.__name__}", got=short(value), remedy=remedy)
+    require_type(name, value, kind, f"a {kind.__name__}", remedy)
 
 
 def require_svm(name: str, svm, rows: type[R], solver: str) -> R:
@@ -78,11 +55,14 @@ class Typed:
     """A dataclass whose fields are of the types that it names."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            kind = FIELDS.get(each.type.partition("[")[0])
-            if kind is not None:
-                wanted, remedy = f"a field of type {each.type}", "see what its maker puts there"
-                require_type(each.name, getattr(self, each.name), kind, wanted, remedy)
+        for name, kind in get_type_hints(type(self)).items():
+            wanted, remedy = f"a field of type {kind.__name__}", "see what its maker puts there"
+            require_type(name, getattr(self, name), WIDER.get(kind, kind), wanted, remedy)
+
+
+def alternating(n: int) -> torch.Tensor:
+    """(n,) labels 1 and -1 in turn, in float64."""
+    return 1.0 - 2.0 * (torch.arange(n) % 2).double()
 
 
 def require_even(data: Dataset, *, cross: bool = False) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from ..._validate import short
+from ..._validate import require_type, short
 from ...dynamics.loop import iterate
 from ...dynamics.trace import Trace
-from ...errors import DivergedError, DtypeError, RangeError
+from ...errors import DivergedError, RangeError
 from ...rules import Descent, Gradient, Rule, Vector
 
 
@@ -83,9 +83,7 @@ def finite(trace: Trace, maker: str) -> Trace:
 
 def require_plain(rule) -> Descent:
     """GD, NGD without momentum, cap or decay, or a rule of one's own; others are refused."""
-    if not isinstance(rule, Descent):
-        raise DtypeError("rule", expected="a Rule", got=type(rule).__name__, remedy="NGD(0.1)")
-    if not isinstance(rule, Rule):
+    if not isinstance(require_type("rule", rule, Descent, "a Rule", "NGD(0.1)"), Rule):
         return rule
     plain = (rule.gap_power, rule.norm_power) in ((0.0, 0.0), (0.0, -1.0))
     if not plain or rule.momentum or rule.log_max_step < np.inf or any(rule.decay):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..._validate import as_tensor, require_type, short
 from ...errors import DtypeError, RangeError, ShapeError
-from ...plots.series import require_columns, require_dict, several, text
+from ...plots.series import require_columns, require_dict, several
 from ...plots.theme import MAP, ON_DARK, ON_LIGHT, label_styles
 
 
 def function(name: str, value):
     """What can be called."""
-    if not callable(value):
-        raise DtypeError(name, expected="a function", got=short(value), remedy="pass a callable")
-    return value
+    return require_type(name, value, Callable, "a function", "pass a callable")
 
 
 def arrays(count: int):
@@ -42,20 +42,6 @@ def arrays(count: int):
                 got=", ".join(str(tuple(part.shape)) for part in parts),
             )
         return [part.double().numpy() for part in parts]
-
-    return check
-
-
-def texts(count: int):
-    """A check of so many texts."""
-
-    def check(name: str, value) -> list[str]:
-        found = several(name, value, f"{count} texts")
-        if isinstance(value, str) or len(found) != count:
-            raise DtypeError(
-                name, expected=f"{count} texts", got=short(value), remedy="give a tuple of them"
-            )
-        return [text(name, each) for each in found]
 
     return check
 

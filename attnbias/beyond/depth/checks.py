@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from ..._validate import require_number
 from ...checks import CheckTable
@@ -13,7 +14,7 @@ from ...geometry.tokens import token_scores
 from ...theorems.statements import Statement, refused
 from ..common.arguments import require_even
 from ..common.checks import require_trace_of
-from .geometry import ORTHOGONAL, layer_potential, pair_coordinates, pair_products
+from .geometry import layer_potential, orthogonal, pair_coordinates, pair_products
 from .queries import LEVEL, query_margins, with_queries
 
 SOURCE = "two layers, ours"
@@ -176,9 +177,7 @@ def _require(data, trace) -> None:
 def _not_orthogonal(data: Dataset) -> str | None:
     scores = token_scores(data)
     rest = scores.sort(dim=1).values[:, :-1]
-    flat = data.X.double().reshape(-1, data.d)
-    gram = flat @ flat.T
-    if float((gram - gram.diag().diag()).abs().max()) > ORTHOGONAL * float(gram.max()):
+    if not orthogonal(data, torch.arange(data.n * data.T)):
         return "for tokens that are all orthogonal"
     if float((rest[:, -1] - rest[:, 0]).abs().max()) > 0:
         return "for wrong tokens of equal scores"

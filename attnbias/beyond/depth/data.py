@@ -8,7 +8,7 @@ import torch
 
 from ..._validate import require_int, require_number
 from ...dataset import Dataset
-from ..common.arguments import seeded
+from ..common.arguments import alternating, seeded
 
 
 def make_cue_pair(length: float = 1.0) -> Dataset:
@@ -90,15 +90,13 @@ def make_token_pairs(n: int = 1, other: float = 1.0, cosine: float = 0.0) -> Dat
     other = require_number("other", other, low=1e-3, high=1e3)
     cosine = require_number("cosine", cosine, low=-0.99, high=0.99)
     sine = math.sqrt((1 - cosine) * (1 + cosine))
-    X = torch.zeros(n, 2, 2 * n, dtype=torch.float64)
-    u, y = torch.zeros(2 * n, dtype=torch.float64), torch.ones(n, dtype=torch.float64)
-    for i in range(n):
-        y[i] = (-1.0) ** i
-        X[i, 0, 2 * i] = 1.0
-        X[i, 1, 2 * i], X[i, 1, 2 * i + 1] = other * cosine, other * sine
-        u[2 * i + 1] = y[i] / (other * sine)
+    i, y = torch.arange(n), alternating(n)
+    X, u = torch.zeros(n, 2, n, 2, dtype=torch.float64), torch.zeros(n, 2, dtype=torch.float64)
+    X[i, 0, i, 0] = 1.0
+    X[i, 1, i] = torch.tensor([other * cosine, other * sine], dtype=torch.float64)
+    u[:, 1] = y / (other * sine)
     meta = {"maker": "make_token_pairs", "other": other, "cosine": cosine}
-    return Dataset(X, y, u, name="token pairs", meta=meta)
+    return Dataset(X.flatten(2), y, u.flatten(), name="token pairs", meta=meta)
 
 
 def make_two_hop(
@@ -146,8 +144,7 @@ def make_two_hop(
     common = torch.randn(n, 1, d, generator=g, dtype=torch.float64) / d**0.5
     lengths = 1 + spread * (2 * torch.rand(n, T, 1, generator=g, dtype=torch.float64) - 1)
     X = lengths * (shared**0.5 * common + (1 - shared) ** 0.5 * own)
-    y = torch.where(torch.arange(n) % 2 == 0, 1.0, -1.0).double()
-    wanted = torch.zeros(n, T, dtype=torch.float64)
+    y, wanted = alternating(n), torch.zeros(n, T, dtype=torch.float64)
     wanted[torch.arange(n), torch.randint(T, (n,), generator=g)] = 1.0
     u = torch.linalg.pinv(X.reshape(n * T, d)) @ (y[:, None] * wanted).flatten()
     meta = {"maker": "make_two_hop", "correlation": shared, "spread": spread, "seed": seed}

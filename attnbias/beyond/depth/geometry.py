@@ -244,10 +244,7 @@ def _pairs(data: Dataset):
 def pair_products(data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(n,) arrays A, B and |x_1| of token pairs in orthogonal planes; others are refused."""
     X = data.X.double()
-    flat = X.reshape(-1, data.d)
-    block = torch.arange(data.n).repeat_interleave(data.T)
-    across = (flat @ flat.T).abs()[block[:, None] != block]
-    if across.numel() and float(across.max()) > ORTHOGONAL * float(flat.norm(dim=1).max()) ** 2:
+    if not orthogonal(data, torch.arange(data.n).repeat_interleave(data.T)):
         raise RangeError(
             "data",
             expected="tokens of different sequences orthogonal",
@@ -258,3 +255,11 @@ def pair_products(data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     squares = (X**2).sum(dim=2)
     A, B = (squares - inner[:, None]).T
     return A.numpy(), B.numpy(), squares[:, 0].sqrt().numpy()
+
+
+def orthogonal(data: Dataset, group: torch.Tensor) -> bool:
+    """Whether tokens of different groups are orthogonal, (n T,) the group of each."""
+    flat = data.X.double().flatten(0, 1)
+    gram = flat @ flat.T
+    across = gram.masked_fill(group[:, None] == group, 0.0).abs()
+    return float(across.max()) <= ORTHOGONAL * float(gram.max())

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
-from ..._validate import require_choices, require_int, require_number
+from ..._validate import require_int, require_number
 from ...experiments.result import ExperimentResult
 from ...plots.axes import shared_legend
 from ...plots.series import require_columns, several
@@ -16,7 +14,7 @@ from .claims import heights
 
 
 @styled(table=table("rule", "noise", "d", "n", "T"), decade=partial(require_int, low=0))
-def plot_exponent_map(table, decade: int, rules=None, *, ax: Given = None):
+def plot_exponent_map(table, decade: int, *, ax: Given = None):
     """Median exponent of 1 - cosine over noise and features, a panel a rule, with its number.
 
     Parameters
@@ -25,8 +23,6 @@ def plot_exponent_map(table, decade: int, rules=None, *, ax: Given = None):
         Part "map" of a result of "exponents".
     decade : int
         Over steps 10^decade to 10^(decade + 1).
-    rules : sequence of str, optional
-        All of the table by default.
     ax : Axes, or sequence of Axes, optional
         Of a figure of one's own, one a panel; its look is kept.
 
@@ -43,14 +39,13 @@ def plot_exponent_map(table, decade: int, rules=None, *, ax: Given = None):
     >>> len(plot_exponent_map(table, 3).axes) > 1
     True
     """
-    found = list(table["rule"].unique())
-    rules = found if rules is None else require_choices("rules", rules, found)
     require_columns(table, f"exponent_{decade}")
+    rules = table.groupby("rule", sort=False)
     rows = -(-len(rules) // 2)
     fig = new_figure((WIDTH, 0.7 + 2.15 * rows), ax)
-    axes = np.atleast_2d(fig.subplots(rows, 2, squeeze=False))
-    for axis, rule in zip(axes.flat, rules, strict=False):
-        cells = table[table["rule"] == rule].pivot_table(
+    axes = fig.subplots(rows, 2, squeeze=False)
+    for axis, (rule, runs) in zip(axes.flat, rules, strict=False):
+        cells = runs.pivot_table(
             index="noise", columns="d", values=f"exponent_{decade}", aggfunc="median"
         )
         image = draw_cells(axis, cells, -2.0, 0.0, -1.0, origin="lower", size=10)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import torch
 
-from ..._validate import require_int, require_number, require_type, short
+from ..._validate import dtype_name, require_int, require_number, require_type, short
 from ...data import Dataset
 from ...dataset import require_dataset
 from ...errors import DtypeError, RangeError, ShapeError
 from ...geometry.svm import SVMSolution, solve_w_svm
 from ...geometry.tokens import resolve_opt
+from ..common.arguments import seeded
 
 # A query's image with a smaller share than this across u: the shift would be a million times the
 # token, and its rounding would reach the score.
@@ -74,16 +75,16 @@ def plant_slack(data: Dataset, slack: float, row=None, seed: int = 0) -> Dataset
     """
     require_dataset(data)
     slack = require_number("slack", slack, low=0, high=1e6)
-    seed = require_int("seed", seed, low=0, high=2**63 - 1)
+    generator = seeded(seed)
     if data.X.dtype != torch.float64:
         raise DtypeError(
             "data.X",
             expected="dtype float64, in which a margin is 1 + slack to 1e-15",
-            got=str(data.X.dtype).removeprefix("torch."),
+            got=dtype_name(data.X),
             remedy="convert with data.to(dtype=torch.float64)",
         )
     opt = resolve_opt(data)
-    i, t = _choose_row(data, opt, row, seed)
+    i, t = _choose_row(data, opt, row, generator)
     X = data.X.clone()
     X[i, t] = _shifted(data, opt, i, t, slack)
     meta = {"planted_sequence": i, "planted_token": t, "planted_slack": slack}
@@ -91,7 +92,7 @@ def plant_slack(data: Dataset, slack: float, row=None, seed: int = 0) -> Dataset
     return Dataset(X, data.y, data.u, data.lengths, name, {**data.meta, **meta}, data.opt)
 
 
-def _choose_row(data: Dataset, opt: torch.Tensor, row, seed: int) -> tuple[int, int]:
+def _choose_row(data: Dataset, opt: torch.Tensor, row, generator) -> tuple[int, int]:
     free = data.mask.clone()
     free[:, 0] = False
     free[torch.arange(data.n, device=opt.device), opt] = False
@@ -105,9 +106,9 @@ def _choose_row(data: Dataset, opt: torch.Tensor, row, seed: int) -> tuple[int, 
             remedy="add tokens: the planted one is neither optimal nor the query",
         )
     if row is None:
-        generator = torch.Generator().manual_seed(seed)
-        pick = int(torch.randint(len(candidates), (), generator=generator))
-        return int(candidates[pick, 0]), int(candidates[pick, 1])
+        pick = torch.randint(len(candidates), (), generator=generator)
+        i, t = candidates[pick].tolist()
+        return i, t
     if not isinstance(row, tuple | list) or len(row) != 2:
         raise DtypeError(
             "row", expected="a pair: sequence, token", got=short(row), remedy="for example (0, 2)"

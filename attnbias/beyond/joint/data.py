@@ -6,6 +6,7 @@ import torch
 
 from ..._validate import require_int, require_number
 from ...dataset import Dataset
+from ..common.arguments import alternating
 
 
 def make_orthogonal_two_norms(n: int = 3, T: int = 2, *, opt_norm=1.0, other_norm=1 / 3) -> Dataset:
@@ -48,9 +49,8 @@ def make_orthogonal_two_norms(n: int = 3, T: int = 2, *, opt_norm=1.0, other_nor
     s = require_number("other_norm", other_norm, low=0, high=1e50, open_low=True)
     X = torch.eye(n * T, dtype=torch.float64).reshape(n, T, n * T) * s
     X[:, 0] *= r / s
-    y = torch.where(torch.arange(n) % 2 == 0, 1.0, -1.0).double()
     meta = {"maker": "make_orthogonal_two_norms", "opt_norm": r, "other_norm": s}
-    return Dataset(X, y, name="even tokens", meta=meta, opt=torch.zeros(n, dtype=torch.long))
+    return Dataset(X, alternating(n), name="even tokens", meta=meta, opt=[0] * n)
 
 
 def make_nonsupport_pair() -> Dataset:

@@ -8,6 +8,7 @@ from ..._validate import require_int, require_number
 from ...data.synthetic import least_decoder
 from ...dataset import Dataset
 from ...errors import RangeError
+from ..common.arguments import alternating, seeded
 
 
 def make_score_trap(score: float = 0.3) -> Dataset:
@@ -105,7 +106,7 @@ def make_unequal_scores(
     d = require_int("d", d, low=2)
     spread = require_number("spread", spread, low=0, high=2, open_high=True)
     correlation = require_number("correlation", correlation, low=0, high=1, open_high=True)
-    seed = require_int("seed", seed, low=0, high=2**63 - 1)
+    generator = seeded(seed)
     if d < n * T:
         raise RangeError(
             "d",
@@ -113,13 +114,12 @@ def make_unequal_scores(
             got=str(d),
             remedy="raise d, or build a Dataset with a decoder of your own",
         )
-    generator = torch.Generator().manual_seed(seed)
-    X = correlated_tokens(n, T, d, correlation, generator)
-    y = 1.0 - 2.0 * (torch.arange(n) % 2).double()
+    X, y = correlated_tokens(n, T, d, correlation, generator), alternating(n)
     scores = _spread_scores(n, T, spread, generator)
     u, _ = least_decoder(X, y, scores)
     meta = {"maker": "make_unequal_scores", "spread": spread, "correlation": correlation}
-    return Dataset(X, y, u, name="spread scores", meta=meta | {"seed": seed})
+    meta["seed"] = generator.initial_seed()
+    return Dataset(X, y, u, name="spread scores", meta=meta)
 
 
 def correlated_tokens(n: int, T: int, d: int, correlation: float, generator) -> torch.Tensor:

@@ -10,7 +10,7 @@ from ..._validate import require_number
 from ...data import Dataset
 from ...errors import RangeError
 from ...geometry.constants import Constants, token_constants
-from ...geometry.tokens import optimal_tokens, token_scores
+from ...geometry.tokens import optimal_tokens, score_levels
 from ...losses import as_loss
 
 _GRID = 257  # margins at which the slope is looked at; a convex loss needs the two ends
@@ -86,9 +86,8 @@ def slope_range(data: Dataset, loss="exponential") -> tuple[float, float]:
     (-1.0, 0.0)
     """
     loss = as_loss(loss)
-    scores, opt = token_scores(data), optimal_tokens(data)
-    top, second = scores.amax(dim=1), scores.scatter(1, opt[:, None], -torch.inf).amax(dim=1)
-    last = scores.masked_fill(~data.mask, torch.inf).amin(dim=1)
+    optimal_tokens(data)  # refuses ties
+    top, second, last = score_levels(data)
     part = torch.linspace(0, 1, _GRID, dtype=top.dtype, device=top.device)
     slopes = loss.log_slope(last[:, None] + (top - last)[:, None] * part)
     if not bool(torch.isfinite(slopes).all()):

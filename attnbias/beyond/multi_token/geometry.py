@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..._validate import as_float_tensor, as_tensor, require_number, require_shape
+from ..._validate import as_float_tensor, as_tensor, dtype_name, require_number, require_shape
 from ...dataset import Dataset, require_dataset
 from ...errors import DtypeError, InfeasibleError, RangeError
 from ...geometry.svm import SVMSolution, across, solve
@@ -250,7 +250,7 @@ def _sets(data: Dataset, sets) -> torch.Tensor:
         raise DtypeError(
             "sets",
             expected="booleans",
-            got=str(sets.dtype).removeprefix("torch."),
+            got=dtype_name(sets),
             remedy="True at the selected tokens: selected_sets(log_attention)",
         )
     require_shape("sets", sets, (data.n, data.T), "(n, T)")

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 
 import torch
 
-from ..._validate import as_name, as_tensor, require_int, require_number, require_shape
+from ..._validate import (
+    as_name,
+    as_tensor,
+    dtype_name,
+    require_int,
+    require_number,
+    require_shape,
+)
 from ...errors import DtypeError, RangeError, ShapeError
 from ..common.arguments import as_finite, require_kind, seeded
 
@@ -105,7 +112,7 @@ def _tokens(name: str, value, size: int) -> torch.Tensor:
         raise DtypeError(
             name,
             expected="integers, token numbers",
-            got=str(value.dtype).removeprefix("torch."),
+            got=dtype_name(value),
             remedy=f"convert with {name}.long()",
         )
     value = value.detach().to(torch.long, copy=True)

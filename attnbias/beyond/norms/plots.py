@@ -7,19 +7,17 @@ import numpy as np
 from ..._validate import as_tensor
 from ...errors import RangeError
 from ...plots.theme import WIDTH, Given, new_figure, styled
-from ..common.plots import draw_cells, table, texts
+from ..common.plots import draw_cells, table
 
 
-@styled(table=table(), names=texts(2))
-def plot_margin_matrix(table, names=("norm of the margin", "trained with"), *, ax: Given = None):
+@styled(table=table())
+def plot_margin_matrix(table, *, ax: Given = None):
     """A table of margins over the largest possible ones, each cell with its number.
 
     Parameters
     ----------
     table : pandas.DataFrame
         A row a rule, a column a norm, entries of at most 1 (a little more by rounding).
-    names : (str, str)
-        Of columns and of rows.
     ax : Axes, or sequence of Axes, optional
         Of a figure of one's own, one a panel; its look is kept.
 
@@ -52,5 +50,5 @@ def plot_margin_matrix(table, names=("norm of the margin", "trained with"), *, a
     draw_cells(axis, table, 0.2, 1.0, 0.6, bold=values == values.max(axis=0))
     axis.set_xticks(range(values.shape[1]), list(table.columns))
     axis.set_yticks(range(values.shape[0]), list(table.index))
-    axis.set(xlabel=names[0], ylabel=names[1])
+    axis.set(xlabel="norm of the margin", ylabel="trained with")
     return fig

@@ -7,7 +7,7 @@ import torch
 from ..._validate import require_int, require_number
 from ...dataset import Dataset, require_dataset
 from ...errors import RangeError
-from ..common.arguments import seeded
+from ..common.arguments import alternating, seeded
 from ..local.data import correlated_tokens
 
 
@@ -65,7 +65,7 @@ def make_weak_signal(
     channel = require_number("channel", channel, low=1e-8, high=1)
     generator = seeded(seed)
     tokens = correlated_tokens(n, T, d, correlation, generator)
-    y = 1.0 - 2.0 * (torch.arange(n) % 2).double()
+    y = alternating(n)
     opt = torch.randint(T, (n,), generator=generator)
     X = torch.cat([tokens, torch.zeros(n, T, 1, dtype=torch.float64)], dim=2)
     X[torch.arange(n), opt, d] = channel * y

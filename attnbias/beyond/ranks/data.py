@@ -7,6 +7,7 @@ import torch
 from ..._validate import require_flag, require_int
 from ...dataset import Dataset, require_dataset
 from ...errors import MissingDecoderError
+from ..common.arguments import seeded
 
 
 def make_free_queries(
@@ -47,7 +48,7 @@ def make_free_queries(
     """
     n, d = require_int("n", n, low=1), require_int("d", d, low=1)
     T, opt = require_int("T", T, low=2), require_flag("opt", opt)
-    draw = normal_draws(require_int("seed", seed, low=0, high=2**63 - 1))
+    draw = normal_draws(seed)
     u = unit(draw(d))
     y = torch.where(draw(n) > 0, 1.0, -1.0)
     X, query = unit(draw(n, T, d)), unit(draw(n, d))
@@ -64,7 +65,7 @@ def make_free_queries(
 
 def normal_draws(seed: int):
     """A function of a shape that draws normal float32 numbers, one generator throughout."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     return lambda *shape: torch.randn(*shape, generator=generator)
 
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from ..._validate import require_number
 from ...experiments.result import ExperimentResult
-from ...plots.series import require_columns
 from ...plots.theme import COLOURS, INK, MARKS, WIDTH, Given, new_figure, styled
-from ..common.plots import arrays, by_label, table, texts
+from ..common.plots import arrays, by_label, table
 from .claims import mean_ranks
 
+NORMS = ("Frobenius", "nuclear")
 
-@styled(ours=table("n", "d"), theirs=table("n", "d"), titles=texts(2))
-def plot_ranks(ours, theirs=None, *, titles=("Frobenius", "nuclear"), ax: Given = None):
+
+@styled(ours=table("n", "d", *NORMS), theirs=table("n", "d", *NORMS))
+def plot_ranks(ours, theirs=None, *, ax: Given = None):
     """Mean ranks over the number of features, a panel a norm, a line a number of sequences.
 
     Parameters
     ----------
     ours, theirs : pandas.DataFrame
-        With columns n, d and one a title; `theirs` is drawn as hollow markers.
-    titles : (str, str)
-        Of panels and columns.
+        With columns n, d, Frobenius and nuclear; `theirs` is drawn as hollow markers.
     ax : Axes, or sequence of Axes, optional
         Of a figure of one's own, one a panel; its look is kept.
 
@@ -40,11 +39,9 @@ def plot_ranks(ours, theirs=None, *, titles=("Frobenius", "nuclear"), ax: Given 
     >>> len(plot_ranks(table).axes)
     2
     """
-    for given in (ours,) if theirs is None else (ours, theirs):
-        require_columns(given, *titles)
     fig = new_figure((WIDTH, 4.4), ax)
     axes = fig.subplots(1, 2, sharey=True)
-    for axis, title in zip(axes, titles, strict=True):
+    for axis, title in zip(axes, NORMS, strict=True):
         for (n, part), (colour, mark) in zip(ours.groupby("n"), MARKS, strict=False):
             look = {"color": COLOURS[colour], "marker": mark}
             axis.plot(part["d"], part[title], label=f"n = {n}", **look)
