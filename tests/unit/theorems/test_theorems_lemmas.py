@@ -70,12 +70,6 @@ class TestGradientBounds:
         found *= float(run.grad_size[0]) * math.exp(run.log_scale[0])
         assert found == pytest.approx(expected, rel=AUTOGRAD, abs=AUTOGRAD)
 
-    def test_weight_is_largest_at_an_even_split(self):
-        """phi = 1/2 and a small score gap: l Delta / 4 against Delta / 4."""
-        data = make_separation_pair().with_decoder([0.01, 0.0])
-        weight = check_gradient_bounds(data, run_of(data, steps=0))["weight_high"]
-        assert weight.value == pytest.approx(math.exp(-0.005), rel=CLOSED_FORM)
-
     @FEW
     @given(**sizes, scale=st.sampled_from([0.3, 3.0, 30.0]))
     def test_hold_at_any_start(self, n, T, seed, scale):
@@ -251,21 +245,11 @@ class TestLemma3:
             table = check_lemma3(data, tampered(trace, gaps=gaps))
             assert failing(table) == wrong
 
-    def test_bounds_are_the_printed_ones(self):
-        """phi_low is 1/4 at most, and a gap may fall by 1.2 mu B^2 / Xi for a unit of path."""
+    def test_phi_low_is_a_quarter_at_most(self):
         data = coupled(2, 2, 0.03, 1, 0)
-        svm = solve_w_svm(data)
-        trace = run_of(data, svm=svm)
-        table = check_lemma3(data, tampered(trace, least_opt_score=np.full(len(DENSE), 0.26)))
-        assert verdicts(table)[0] == "holds"
-        assert table[0].bound == 0.25
-        fall = 1.2 * 0.03 / float(svm.margin)
-        assert table["fall"].bound == pytest.approx(-fall, rel=CLOSED_FORM)
-        bounds = table["fall_step"].bounds
-        np.testing.assert_allclose(bounds, -fall * np.diff(trace.path_length), rtol=CLOSED_FORM)
-        own, cross = table[-2:]
-        assert own.bound == pytest.approx(1 - 0.09, rel=CLOSED_FORM)
-        assert cross.bound == pytest.approx(-0.036, rel=CLOSED_FORM)
+        half = tampered(run_of(data), least_opt_score=np.full(len(DENSE), 0.26))
+        score = check_lemma3(data, half)["score"]
+        assert score.holds and score.bound == 0.25
 
     def test_score_before_the_step_decides(self):
         """One gap falls while the score goes from under 1/2 to above it."""

@@ -119,18 +119,6 @@ class TestLemma7:
         found = needed_eps(GapView(TraceView(data, at(data, W, svm), svm)))[0]
         assert found == pytest.approx(brute_force_needed(data, W), abs=1e-9)
 
-    def test_least_epsilon_with_a_row_outside_the_support(self):
-        """Margins 1 and 2: W_mm = e_1 e_1' and the rows e_1 e_1', (2 e_1 + e_2) e_1'."""
-        data = Dataset([[[1.0, 0.0], [0.0, 0.0], [-1.0, -1.0]]], [1], u=[1.0, -1.0])
-        W = torch.tensor([[0.3, 0.0], [0.15, 0.0]], dtype=torch.float64)
-        weight = np.exp([-0.3, -0.75])
-        descent = np.array([weight[0] + 2 * weight[1], weight[1]])
-        expected = descent @ [0.3, 0.15] / math.hypot(0.3, 0.15) / descent[0] - 1
-        assert expected > 0.01
-        found = needed_eps(GapView(TraceView(data, at(data, W))))[0]
-        assert found == pytest.approx(expected, rel=CLOSED_FORM)
-        assert brute_force_needed(data, W) == pytest.approx(expected, rel=CLOSED_FORM)
-
     def test_all_three_sets_at_once(self):
         """I_1, I_2 and I_3 not empty, and I_3 with a positive part: nothing holds by default."""
         (data, trace), h, eps = three_sets(2000.0), IN_EACH, 0.1
@@ -258,19 +246,6 @@ class TestLemma1:
         late = 2 * c.B**2 * start * torch.linalg.norm(run.svm.weights).item() + 0.5
         path = 0.5 * proved_start(run) - late
         assert c.m1_bound(path, 0.5, start + late) == pytest.approx(near_enough(run))
-
-    def test_sides_are_those_of_the_worst_sequence(self):
-        data = orthonormal(2, score_gaps=[1.0, 2.0])  # its gaps differ for good
-        trace = train(data, NGD(0.5), 40, W0=start_with_gaps(data, [-0.4, 0.6]), record=[0, 40])
-        table, low = check_lemma1(data, trace), trace.gaps[1].min()
-        assert low + 0.1 < trace.gaps[1].max()
-        assert trace.W_alignment_error[1] > 1e-6
-        for which, start in ((0, 1), (2, 0)):
-            assert table[which].step[start] == 40
-        assert table[0].values[1] == pytest.approx(low / trace.W_norm[1], rel=CLOSED_FORM)
-        expected = 1 - 2 * math.sqrt(2 * trace.W_alignment_error[1])
-        assert table[0].bounds[1] == pytest.approx(expected, rel=CLOSED_FORM)
-        assert table[2].value == pytest.approx(math.log1p(math.exp(low)), rel=CLOSED_FORM)
 
     def test_misread_start(self):
         """From W_0 = -8 W_mm the cosine is 1 from t = 17 on; t_0 is 64, not 17."""
