@@ -324,7 +324,7 @@ class CheckTable(tuple[Check, ...]):
 
     __slots__ = ()
     _HEAD = ("statement", "value", "", "bound", "slack", "verdict", "source")
-    _COLUMNS = (
+    COLUMNS = (
         "statement",
         "value",
         "sense",
@@ -384,8 +384,8 @@ class CheckTable(tuple[Check, ...]):
         """A pandas data frame with one row a check: its sides, slack and verdict."""
         import pandas
 
-        rows = [[getattr(check, name) for name in self._COLUMNS] for check in self]
-        return pandas.DataFrame(rows, columns=self._COLUMNS)
+        rows = [[getattr(check, name) for name in self.COLUMNS] for check in self]
+        return pandas.DataFrame(rows, columns=self.COLUMNS)
 
     def __repr__(self) -> str:
         table = [self._HEAD, *map(_cells, self)]

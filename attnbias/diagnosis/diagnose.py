@@ -24,19 +24,10 @@ from .guarantees import GUARANTEES, Guarantee, evaluate, headline, hypotheses, l
 from .render import Section, as_html, as_text, next_lines, sections
 from .runs import Goal, rule_runs
 
+_TABLES = ("assumption1", "assumption2", "coherence")
 _UNSOLVED = {"feasible": None, "message": "not solved, as the optimal tokens are not defined"}
-# What `Diagnosis.to_dict` says of a check, of a guarantee and of the constants.
-_CHECK = (
-    "statement",
-    "value",
-    "sense",
-    "bound",
-    "slack",
-    "verdict",
-    "reason",
-    "source",
-    "provenance",
-)
+# What `Diagnosis.to_dict` says of a check, all but its key, of a guarantee and of the constants.
+_CHECK = CheckTable.COLUMNS[:-1]
 _GUARANTEE = (
     "key",
     "title",
@@ -107,13 +98,12 @@ class Diagnosis:
 
         NaN and infinite numbers become None.
         """
+        tables = {name: getattr(self, name) for name in _TABLES}
         found = {
             "in_short": headline(self.hypotheses),
             "data": self.summary,
             "optimal_tokens": self.optimal,
-            "assumption1": self.assumption1 and [_fields(c, _CHECK) for c in self.assumption1],
-            "assumption2": self.assumption2 and [_fields(c, _CHECK) for c in self.assumption2],
-            "coherence": self.coherence and [_fields(c, _CHECK) for c in self.coherence],
+            **{key: rows and [_fields(c, _CHECK) for c in rows] for key, rows in tables.items()},
             "w_svm": self.separation,
             "constants": self.constants and _fields(self.constants, _CONSTANTS),
             "hypotheses": {k: _fields(h, ("text", "holds")) for k, h in self.hypotheses.items()},
@@ -223,21 +213,28 @@ def diagnose(
 def _theory(data: Dataset, guarantees: Sequence[Guarantee]) -> dict[str, Any]:
     """The fields of a Diagnosis that no run decides."""
     optimal = _optimal_part(data)
-    svm, separation = None, _UNSOLVED
-    constants = assumption1 = assumption2 = coherence = beside = None
-    if not optimal["tied_sequences"]:
-        svm, separation = _svm_part(data)
-        constants = token_constants(data, svm=svm)
-        assumption2 = check_assumption2(data)
-        assumption1 = assumption1_table(constants, exact=assumption2.all_hold)
-        coherence = coherence_table(beside := coherence_beside(constants, data))
-    found = _hypotheses(optimal, assumption1, assumption2, coherence, separation, constants)
-    return {
+    unique = not optimal["tied_sequences"]
+    svm, separation = _svm_part(data) if unique else (None, _UNSOLVED)
+    holds = {"optimal": unique, "feasible": separation["feasible"]}
+    holds["strict"] = separation.get("strictly_complementary")
+    tables: dict[str, CheckTable | None] = dict.fromkeys(_TABLES)
+    constants = beside = None
+    if unique:
+        constants = c = token_constants(data, svm=svm)
+        beside, equal = coherence_beside(c, data), check_assumption2(data)
+        judged = {
+            "assumption1": assumption1_table(c, exact=equal.all_hold),
+            "assumption2": equal,
+            "coherence": coherence_table(beside),
+        }
+        holds |= {name: table.all_hold for name, table in judged.items()}
+        tables |= judged
+        if holds["feasible"]:
+            holds["polyak"] = c.mu * c.B**2 <= 1.15 * c.Xi**2 * c.phi_low
+    found = hypotheses(holds)
+    return tables | {
         "optimal": optimal,
         "separation": separation,
-        "assumption1": assumption1,
-        "assumption2": assumption2,
-        "coherence": coherence,
         "constants": constants,
         "svm": svm,
         "hypotheses": found,
@@ -311,16 +308,3 @@ def _certificate_part(data: Dataset, error) -> dict:
     places = [(int(rows.sequence[k]), int(rows.token[k]), float(weights[k])) for k in order]
     blocking = [{"sequence": i, "token": t, "weight": w} for i, t, w in places]
     return {"rows": len(weights), "blocking": blocking, "residual": error.residual}
-
-
-def _hypotheses(optimal, assumption1, assumption2, coherence, separation, constants) -> dict:
-    """Each hypothesis with its verdict."""
-    holds = {"optimal": not optimal["tied_sequences"], "feasible": separation["feasible"]}
-    holds["strict"] = separation.get("strictly_complementary")
-    if constants is not None:
-        holds |= {"assumption1": assumption1.all_hold, "assumption2": assumption2.all_hold}
-        holds["coherence"] = coherence.all_hold
-        if holds["feasible"]:
-            c = constants
-            holds["polyak"] = c.mu * c.B**2 <= 1.15 * c.Xi**2 * c.phi_low
-    return hypotheses(holds)

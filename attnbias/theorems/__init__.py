@@ -10,9 +10,8 @@ from .sharper.lower_bounds import check_gd_lower_bound, check_ngd_separation, ch
 from .sharper.rate import check_rate
 from .w.assumption1 import check_assumption1_feasible
 from .w.gradient import check_gradient_bounds
-from .w.lock import check_lock
 from .w.theorem7 import check_polyak_sandwich
-from .w.unequal import check_unequal_scores
+from .w.unequal import check_lock, check_unequal_scores
 
 __all__ = [
     "TraceView",

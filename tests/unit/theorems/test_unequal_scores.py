@@ -20,9 +20,8 @@ from attnbias.data import make_score_lock
 from attnbias.geometry.coherence import token_coherence
 from attnbias.geometry.constants import token_constants
 from attnbias.theorems.run import EPS
-from attnbias.theorems.w import lock, unequal
-from attnbias.theorems.w.lock import check_lock, lock_of
-from attnbias.theorems.w.unequal import check_unequal_scores
+from attnbias.theorems.w import unequal
+from attnbias.theorems.w.unequal import check_lock, check_unequal_scores, lock_of
 
 RULES = {"NGD": NGD(0.5), "GD": GD(0.5), "Polyak": Polyak(), "long": NGD(100.0)}
 
@@ -162,7 +161,7 @@ def test_the_lock_in_every_order_of_the_tokens(gap, order):
     assert check_lock(turned, run).all_hold
     o, a, third = (order.index(token) for token in range(3))
     logits = (turned.X[0] @ run.W @ turned.X[0, 0]).numpy()
-    behind = lock._behind(run.gaps, lock_of(turned))[-1]
+    behind = unequal._behind(run.gaps, lock_of(turned))[-1]
     assert behind == pytest.approx(logits[a] - logits[[o, third]], rel=CLOSED_FORM)
     # of s = h' ... as in the chapter: (s + h - h' - l) / (1 + s - h - h')
     assert lock_of(turned).theta == pytest.approx(0.163 / 0.983, rel=1e-12)
@@ -194,7 +193,7 @@ def test_the_level_of_the_lock_from_attention_itself(logits, gap):
     phi = np.exp(logits) / np.exp(logits).sum()
     plain = phi[0] / (phi[0] + (1 - gap) * phi[1]) + phi[0] / phi[2] * gap / (1 - gap)
     behind = np.array([[logits[1] - logits[0], logits[1] - logits[2]]])
-    found = lock.Lock(np.arange(3), gap, 1.0, 0.5, 0.1).level(behind)
+    found = unequal.Lock(np.arange(3), gap, 1.0, 0.5, 0.1).level(behind)
     assert found == pytest.approx([plain], rel=CLOSED_FORM)
 
 
@@ -203,7 +202,7 @@ def test_an_obtuse_angle_is_all_that_the_lock_needs(numbers):
     """theta |x_a - x_o|^2 <= <x_a - x_o, x_a - x_3> and its like are Cauchy-Schwarz."""
     X = np.reshape(numbers, (3, 2))
     a, b = X[1] - X[0], X[1] - X[2]
-    found = lock.Lock(np.arange(3), 0.1, float(a @ a), float(a @ b), float(b @ b))
+    found = unequal.Lock(np.arange(3), 0.1, float(a @ a), float(a @ b), float(b @ b))
     if found.theta:
         room = 1e-12 * found.own  # of rounding, where the tokens lie on a line
         assert found.theta * found.own <= found.cross + room
