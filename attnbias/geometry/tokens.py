@@ -25,7 +25,7 @@ WIDE = 2048
 # Numbers of X, or entries of a Gram matrix, up to which what is known of a data set is kept: 32 MB.
 KEPT = 2**22
 # Numbers of X from which a copy costs as much as the scores: made when a data set is asked again.
-LARGE = 2**15
+LARGE = 2**13
 
 
 class Known:
