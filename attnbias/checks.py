@@ -88,7 +88,9 @@ class Check:
         for name in ("applicable", "vacuous"):
             require_flag(name, getattr(self, name))
         for name in ("value", "bound", "rounding"):
-            _require_real(name, getattr(self, name))
+            given, real = getattr(self, name), float | int | np.floating | np.integer
+            require_type(name, given, real, "a real number (NaN never holds)", "pass a float")
+            as_numbers(name, given)  # nor a difference of times, nor more than float64 holds
         series = (self.step, self.values, self.bounds)
         if any(each is not None for each in series):
             shapes = [getattr(each, "shape", None) for each in series]
@@ -242,21 +244,6 @@ class Check:
         text += f" (slack {self.slack:.3g})" if self.applicable else ""
         text += f"; {self.reason}" if self.reason else ""
         return text + (f" [{self.source}]" if self.source else "")
-
-
-def _require_real(name: str, value) -> None:
-    real = isinstance(value, float | int | np.floating | np.integer)
-    try:
-        real = real and not isinstance(value, np.timedelta64) and float(value) is not None
-    except OverflowError:  # an integer beyond float64
-        real = False
-    if not real:
-        raise DtypeError(
-            name,
-            expected="a real number that float64 holds (NaN never holds)",
-            got=short(value),
-            remedy="pass a float",
-        )
 
 
 def _least_room(room: np.ndarray, values: np.ndarray, bounds: np.ndarray) -> int:

@@ -334,6 +334,11 @@ def require_int(name: str, value, *, low: int, high: int = 2**31 - 1) -> int:
     return int(value)
 
 
+def require_seed(seed) -> int:
+    """An integer that torch's and numpy's generators take."""
+    return require_int("seed", seed, low=0, high=2**63 - 1)
+
+
 @contextlib.contextmanager
 def memory_named(what: str, expected: str, remedy: str) -> Iterator[None]:
     """Let an allocation that fails in the block, or in a function, be a MemoryLimitError."""

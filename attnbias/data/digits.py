@@ -7,7 +7,14 @@ from typing import Any
 
 import torch
 
-from .._validate import PathLike, require_choice, require_flag, require_int, require_number
+from .._validate import (
+    PathLike,
+    require_choice,
+    require_flag,
+    require_int,
+    require_number,
+    require_seed,
+)
 from ..dataset import Dataset
 from ..errors import FileFormatError, RangeError
 from ._mnist import SIDE, Digits, read_digits
@@ -118,7 +125,7 @@ def load_binary_mnist(
         "classifier_scale": _positive("classifier_scale", classifier_scale),
         "centre": require_flag("centre", centre),
         "project_noise": require_flag("project_noise", project_noise),
-        "seed": require_int("seed", seed, low=0, high=2**63 - 1),
+        "seed": require_seed(seed),
     }
     splits = read_digits(source, verify=require_flag("verify", verify))
     _require_enough(settings["n"], splits["test"])

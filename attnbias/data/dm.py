@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from .._validate import require_choice, require_flag, require_int, require_number
+from .._validate import require_choice, require_flag, require_int, require_number, require_seed
 from ..dataset import Dataset
 from ..errors import RangeError
 from .synthetic import draw_places
@@ -75,7 +75,7 @@ def make_dm(
     alpha = require_number("alpha", alpha, low=1e-30, high=1e30)
     sigma = require_number("sigma", sigma, low=1e-60, high=1e60)
     position = require_choice("position", position, ("random", "first", "last"))
-    seed = require_int("seed", seed, low=0, high=2**63 - 1)
+    seed = require_seed(seed)
     X, teacher, opt = _draw(n, T, d, position, span, seed)
     X = sigma * X.reshape(n, T, -1)
     chosen = alpha * X[torch.arange(n), opt]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .._validate import require_choice, require_int, require_number
+from .._validate import require_choice, require_int, require_number, require_seed
 from ..dataset import Dataset
 from ..errors import RangeError
 
@@ -69,7 +69,7 @@ def make_example1(
     position = require_choice("position", position, ("random", "first", "last"))
     opt_score = require_number("opt_score", opt_score, low=-1e60, high=1e60)
     other_score = require_number("other_score", other_score, low=-1e60, high=1e60)
-    seed = require_int("seed", seed, low=0, high=2**63 - 1)
+    seed = require_seed(seed)
     if d < n * (T - 1) + 2:
         raise RangeError(
             "d",

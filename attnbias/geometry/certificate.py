@@ -40,7 +40,8 @@ _SIZES = {
     "spectral": partial(torch.linalg.matrix_norm, ord=2),
     "nuclear": partial(torch.linalg.matrix_norm, ord="nuc"),
 }
-_DUAL = {"frobenius": "frobenius", "max": "sum", "spectral": "nuclear", "nuclear": "spectral"}
+# The dual of each: the largest <G, W> over W of norm 1.
+DUAL = {"frobenius": "frobenius", "max": "sum", "spectral": "nuclear", "nuclear": "spectral"}
 
 
 class Bounds(NamedTuple):
@@ -86,11 +87,6 @@ def matrix_norm(W: torch.Tensor, norm: str) -> float:
     return float(_SIZES[require_choice("norm", norm, tuple(_SIZES))](W))
 
 
-def dual_norm(G: torch.Tensor, norm: str) -> float:
-    """The norm that is dual to one of `NORMS`: the largest <G, W> over W of norm 1."""
-    return matrix_norm(G, _DUAL[norm])
-
-
 def refuse_infeasible(dual, rows, right, problem: str, correct=None) -> None:
     """Raise Gordan's certificate, if weights a >= 0 make the rows cancel and b'a > 0.
 
@@ -99,8 +95,8 @@ def refuse_infeasible(dual, rows, right, problem: str, correct=None) -> None:
     dual : (N',) float64
         a, not all 0.
     rows : GapRows or VectorRows
-    right : (N',) float64 or None
-        b; None for ones.
+    right : (N',) float64
+        b.
     problem : str
     correct : function, optional
         Of margins (N',): the weights that add them to the active rows'. It refines a twice.
@@ -122,7 +118,7 @@ def refuse_infeasible(dual, rows, right, problem: str, correct=None) -> None:
         if correct:
             change = correct((-rows.gaps(total)).numpy())
             dual = (dual + torch.from_numpy(change)).clamp(min=0)
-    if not (residual <= VANISHING and (right is None or float(right @ best) > 0)):
+    if not (residual <= VANISHING and float(right @ best) > 0):
         return
     worst = int((best * sizes).argmax()) if residual > 0 else int(best.argmax())
     error = InfeasibleError(

@@ -168,7 +168,11 @@ class Balls:
             self.sequence, queries = [0] * len(rows.rows), flint.arb_mat([[1]])
             self.D = self.matrix(rows.rows)
         self.queries = queries.transpose()
-        self.QQ, self.DD = queries * self.queries, self.D * self.D.transpose()
+        DD, QQ = (self.D * self.D.transpose()).tolist(), (queries * self.queries).tolist()
+        pairs = zip(DD, self.sequence, strict=True)
+        self.gram = flint.arb_mat(
+            [[x * QQ[i][j] for x, j in zip(row, self.sequence, strict=True)] for row, i in pairs]
+        )
 
     def matrix(self, values: torch.Tensor):
         return self.flint.arb_mat(values.detach().double().cpu().tolist())
@@ -182,22 +186,12 @@ class Balls:
         if self.svm.basis is not None:
             basis = self.matrix(self.svm.basis)
             queries, inner = basis * queries, inner * (basis * basis.transpose())
-        return self.pick(P * queries), inner.trace()
-
-    def pick(self, V) -> list:
-        """D_k' V_i with the column i of k's sequence."""
-        products = self.D * V
-        return [products[k, i] for k, i in enumerate(self.sequence)]
+        products = self.D * (P * queries)
+        return [products[k, i] for k, i in enumerate(self.sequence)], inner.trace()
 
     def margins(self, dual: list) -> list:
         """<z_k, G> of the sum G of rows by these weights."""
-        folded = [[0] * len(dual) for _ in range(self.QQ.nrows())]
-        for k, i in enumerate(self.sequence):
-            folded[i][k] = dual[k]
-        return self.pick((self.flint.arb_mat(folded) * self.D).transpose() * self.QQ)
-
-    def gram(self, j: int, k: int):
-        return self.DD[j, k] * self.QQ[self.sequence[j], self.sequence[k]]
+        return (self.gram * self.flint.arb_mat([[a] for a in dual])).entries()
 
     def proof(self) -> _Proof:
         """The best proof on the way to the dual solution."""
@@ -216,7 +210,7 @@ class Balls:
                 margins = self.margins(dual)
                 yield _Proof(self.flint, dual, margins)
                 sides = enumerate(zip(dual, margins, strict=True))
-                support = [k for k, (a, m) in sides if a + (1 - m) / self.gram(k, k) > 0]
+                support = [k for k, (a, m) in sides if a + (1 - m) / self.gram[k, k] > 0]
                 if not support:
                     break
                 dual = self.corrected(dual, support)
@@ -224,7 +218,7 @@ class Balls:
     def corrected(self, dual: list, support: list) -> list:
         """Weights with margins of one on the supporting rows, 0 on the others."""
         mat, size = self.flint.arb_mat, len(support)
-        K, nudge = mat([[self.gram(j, k) for k in support] for j in support]), mat(size, size)
+        K, nudge = mat([[self.gram[j, k] for k in support] for j in support]), mat(size, size)
         for j in range(size):
             nudge[j, j] = NUDGE * K[j, j]
         inverse = (K + nudge).solve(mat(size, size, 1), nonstop=True, algorithm="approx")

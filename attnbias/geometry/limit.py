@@ -6,7 +6,6 @@ import torch
 
 from ..data import Dataset
 from ..losses import as_loss
-from .certificate import ZERO
 from .tokens import GapRows, first_equal, gap_rows, optimal_tokens, token_scores
 
 DEPENDENT = 1e-7  # share of a row's norm at which its Cholesky pivot, a root of rounding, is none
@@ -33,10 +32,7 @@ def support_basis(rows: GapRows, svm) -> tuple[torch.Tensor, ...] | None:
         Indices of the rows kept, for each support row which of them it equals, and the factor.
         None without strict complementarity of these dual weights, or with dependent rows.
     """
-    idle = (
-        svm.margins <= svm.right + ZERO
-    ) & ~svm.supports  # another dual solution has them positive
-    if bool(idle.any()):
+    if bool(svm.idle.any()):  # another dual solution has them positive
         return None
     kept, group = first_equal(rows, svm.supports).unique(return_inverse=True)
     places = svm.support[kept.to(svm.support.device)]

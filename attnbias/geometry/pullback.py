@@ -18,7 +18,6 @@ import torch
 
 from .._validate import as_floats
 from ..errors import QueryError, RangeError
-from .certificate import ZERO
 from .limit import support_basis
 from .tokens import GapRows
 
@@ -73,14 +72,13 @@ def _in_tokens(rows: GapRows, tokens: torch.Tensor, parts) -> torch.Tensor:
 
 def _independent(svm) -> tuple[torch.Tensor, torch.Tensor]:
     """The support rows, all active ones, and a Cholesky factor of their Gram matrix."""
-    idle = (svm.margins <= svm.right + ZERO) & ~svm.supports
     found = support_basis(svm.rows, svm)
     if found is not None and len(found[0]) == len(svm.support):
         return found[0], found[2]
     got = f"{len(svm.support)} supporting rows that depend on each other, as equal tokens make them"
-    if bool(idle.any()):
-        i, t = svm.constraints[idle][0].tolist()
-        got = f"{int(idle.sum())} without one, the first of sequence {i}, token {t}"
+    if bool(svm.idle.any()):
+        i, t = svm.constraints[svm.idle][0].tolist()
+        got = f"{int(svm.idle.sum())} without one, the first of sequence {i}, token {t}"
     raise RangeError(
         "svm",
         expected="a dual weight above 0 on each active constraint, and their rows "

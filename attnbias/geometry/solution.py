@@ -23,12 +23,12 @@ from .._validate import (
 from ..errors import DtypeError, FileFormatError, RangeError
 from .certificate import (
     BELOW,
+    DUAL,
     NORMS,
     ZERO,
     Bounds,
     bounds,
     can_all_be_positive,
-    dual_norm,
     least_share,
     matrix_norm,
     spread,
@@ -161,6 +161,11 @@ class SVMSolution:
         return self._shares > ZERO
 
     @property
+    def idle(self) -> torch.Tensor:
+        """(N',) bool: the active constraints without a positive dual weight."""
+        return (self.margins <= self.right + ZERO) & ~self.supports
+
+    @property
     def idle_slack(self) -> torch.Tensor:
         """(N',) margin minus right side where the dual weight is 0, and infinity where not."""
         return (self.margins - self.right).masked_fill(self.supports, torch.inf)
@@ -173,13 +178,13 @@ class SVMSolution:
     @property
     def least_slack(self) -> float:
         """Least surplus of a margin over its right side where it isn't active, or infinity."""
-        return float((self.margins - self.right).masked_fill(self._active, torch.inf).min())
+        return float(self.idle_slack.masked_fill(self.idle, torch.inf).min())
 
     @cached_property
     def strictly_complementary(self) -> bool:
         """Whether some dual solution is positive on every active constraint."""
-        zero = self._active & ~self.supports
-        return not bool(zero.any()) or can_all_be_positive(self.rows, self.supports, zero)
+        idle = self.idle
+        return not bool(idle.any()) or can_all_be_positive(self.rows, self.supports, idle)
 
     def is_optimal(self, tol: float = 1e-9) -> bool:
         """Whether both residuals and the relative duality gap are at most `tol`.
@@ -268,7 +273,10 @@ class SVMSolution:
         ------
         MissingFileError, FileAccessError
         """
-        return _write(self, path)
+        (arrays, header), (inner, rows) = _flat(self), _flat(self.rows)
+        arrays |= {f"rows.{name}": array for name, array in inner.items()}
+        rows |= {"class": type(self.rows).__name__}
+        return write_npz(path, arrays, header | {"kind": "solution", "rows": rows})
 
     @classmethod
     def load(cls, path: PathLike) -> SVMSolution:
@@ -287,17 +295,22 @@ class SVMSolution:
         ...     SVMSolution.load(solution.save(f"{folder}/svm.npz")).weights.tolist()
         [[1.0, 0.0], [0.0, 0.0]]
         """
-        return _read(cls, path)
+        arrays, header = read_npz(path, kind="solution")
+        try:
+            return cls(**_parts(arrays, header)).certify()
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise FileFormatError(
+                str(path),
+                expected="a solution with the rows that it is for",
+                got=f"{type(error).__name__}: {error}"[:100],
+                remedy="solve again, and save",
+            ) from None
 
     @cached_property
     def _shares(self) -> torch.Tensor:
         """Dual weights of rows at unit norm, over the largest of them."""
         sizes = self.dual * self.rows.norms()
         return sizes / sizes.max()
-
-    @property
-    def _active(self) -> torch.Tensor:
-        return self.supports | (self.margins <= self.right + ZERO)
 
     def __repr__(self) -> str:
         return (
@@ -343,6 +356,7 @@ def certify(
     thin, basis = rows.thin() if weights is None else (rows, None)
     total = thin.combine(dual)
     point = total if weights is None else weights
+    right = torch.ones_like(dual) if right is None else right
     names = {"norm": norm, "solver": solver, "problem": problem}
     return proved(rows, right, dual, point, basis, total=total, **names)
 
@@ -358,8 +372,7 @@ def proved(
     """
     here = rows.within(basis)
     total = here.combine(dual) if total is None else total
-    right = torch.ones_like(dual) if right is None else right
-    size, dual_size = matrix_norm(point, norm), dual_norm(total, norm)
+    size, dual_size = matrix_norm(point, norm), matrix_norm(total, DUAL[norm])
     margins, unsure, sizes = judged or margins_of(here, right, point, fine=basis is None)
     least, moved = least_share(right, margins, unsure, BELOW * sizes * size), spread(sizes, dual)
     away = float(vector_norm(point - total)) + moved
@@ -440,28 +453,6 @@ def _flat(holder) -> tuple[dict[str, Any], dict[str, Any]]:
     held = {field.name: getattr(holder, field.name) for field in fields(holder)}
     arrays = {name: held.pop(name).cpu().numpy() for name in [*held] if torch.is_tensor(held[name])}
     return arrays, held
-
-
-def _write(solution, path: PathLike) -> Path:
-    """A file of a solution and its rows; see SVMSolution.save."""
-    (arrays, header), (inner, rows) = _flat(solution), _flat(solution.rows)
-    arrays |= {f"rows.{name}": array for name, array in inner.items()}
-    rows |= {"class": type(solution.rows).__name__}
-    return write_npz(path, arrays, header | {"kind": "solution", "rows": rows})
-
-
-def _read(kind, path: PathLike):
-    """The solution, of class `kind`, that `write` has put into a file, judged anew."""
-    arrays, header = read_npz(path, kind="solution")
-    try:
-        return kind(**_parts(arrays, header)).certify()
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        raise FileFormatError(
-            str(path),
-            expected="a solution with the rows that it is for",
-            got=f"{type(error).__name__}: {error}"[:100],
-            remedy="solve again, and save",
-        ) from None
 
 
 def _parts(arrays: dict, header: dict) -> dict[str, Any]:

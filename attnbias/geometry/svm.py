@@ -68,7 +68,9 @@ def solve_w_svm(data: Dataset, opt: TensorLike | None = None) -> SVMSolution:
     [[1.0, 0.0], [0.0, 0.0]]
     """
     here, opt = known(data), None if opt is None else resolve_opt(data, opt)
-    return _placed(here.own_rows(data, opt), None, "W-SVM", gram=here.gram(opt))
+    rows = here.own_rows(data, opt)
+    ones = torch.ones(len(rows.sequence), dtype=torch.float64)
+    return _placed(rows, ones, "W-SVM", gram=here.gram(opt))
 
 
 def resolve_svm(svm: SVMSolution | bool | None, data: Dataset, rows: GapRows) -> SVMSolution | None:
@@ -174,11 +176,11 @@ def solve(
     Z = _as_rows(rows)
     if equalities is not None:
         Z = across(Z, equalities, problem)
-    right = None if isinstance(right, int) and right == 1 else _as_right(right, len(Z.sequence))
-    return _placed(Z, right, problem, norm)
+    right = 1.0 if isinstance(right, int) and right == 1 else right
+    return _placed(Z, _as_right(right, len(Z.sequence)), problem, norm)
 
 
-def _placed(Z, right: torch.Tensor | None, problem: str, norm="frobenius", gram=None):
+def _placed(Z, right: torch.Tensor, problem: str, norm="frobenius", gram=None):
     """The solution on the device of the rows, which are solved for on the CPU."""
     device = Z.sequence.device
     if device.type != "cpu":
@@ -280,23 +282,22 @@ def across(rows: GapRows | VectorRows, ties: TensorLike, problem: str) -> Vector
     return VectorRows(left, rows.sequence, rows.token, rows.shape, basis)
 
 
-def _solve(rows, right: torch.Tensor | None, problem: str, gram: np.ndarray) -> SVMSolution:
+def _solve(rows, right: torch.Tensor, problem: str, gram: np.ndarray) -> SVMSolution:
     _require_range(gram, rows, problem)
     thin, basis = rows.thin()
-    core = solve_dual(gram, None if right is None else right.numpy())
+    core = solve_dual(gram, right.numpy())
     if core.status == "infeasible":
         start = torch.from_numpy(core.dual)
         refuse_infeasible(start, thin, right, problem, core.correct)
     else:
-        level = torch.ones(len(gram), dtype=torch.float64) if right is None else right
-        start, point, total, judged = _polish(core, thin, level, fine=basis is None)
-        evened = _evened(rows, start, judged[0], level)
+        start, point, total, judged = _polish(core, thin, right, fine=basis is None)
+        evened = _evened(rows, start, judged[0], right)
         total = total if basis is None and evened is start else None
         start, names = evened, {"solver": core.method, "problem": problem}
         known = judged if basis is None else None  # thin rows' own products round otherwise
-        found = proved(rows, level, start, point, basis, total=total, judged=known, **names)
+        found = proved(rows, right, start, point, basis, total=total, judged=known, **names)
         if found.primal_residual > TIGHT:
-            even = solve_dual(gram, (level * thin.norms()).numpy())
+            even = solve_dual(gram, (right * thin.norms()).numpy())
             found = _raised(found, thin, thin.combine(torch.from_numpy(even.dual)))
         if found.is_optimal(LOOSE if len(start) > QUICK else ASKED):
             return found
@@ -342,16 +343,16 @@ def _raised(found: SVMSolution, thin, even: torch.Tensor) -> SVMSolution:
     return best
 
 
-def _at_the_edge(rows, right: torch.Tensor | None, problem: str, start) -> SVMSolution:
+def _at_the_edge(rows, right: torch.Tensor, problem: str, start) -> SVMSolution:
     """`solve` with 50 digits: the solution, or the error with Gordan's certificate."""
     thin, basis = rows.thin()
     sizes = thin.norms()
-    b = torch.ones_like(sizes) if right is None else right
     if len(sizes) > LARGEST:
         raise undecided(problem, f"{len(sizes)} rows whose Gram matrix proves neither", rows)
-    shares, even = decide(thin, b * sizes, start)  # margins |z_k| are the same task in any units
+    # margins |z_k| are the same task in any units
+    shares, even = decide(thin, right * sizes, start)
     refuse_infeasible(shares, thin, right, problem)
-    dual, point = (shares, None) if even is None else decide(thin, b, shares)
+    dual, point = (shares, None) if even is None else decide(thin, right, shares)
     if even is None or point is None:
         raise undecided(problem, "rows that cancel by weights which float64 does not hold", rows)
     names = {"solver": "50 digits", "problem": problem}

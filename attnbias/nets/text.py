@@ -21,6 +21,7 @@ from .._validate import (
     require_choice,
     require_int,
     require_number,
+    require_seed,
     require_shape,
     require_type,
 )
@@ -80,7 +81,7 @@ class TextClassifier(nn.Module):
         require_type("encoder", encoder, kind, "a BertModel", "load_encoder gives one")
         classes = require_int("classes", classes, low=1)
         dropout = require_number("dropout", dropout, low=0, high=1)
-        seed = require_int("seed", seed, low=0, high=2**63 - 1)
+        seed = require_seed(seed)
         self.pooling = require_choice("pooling", pooling, ("first", "mean"))
         if pooling == "mean":
             encoder.pooler = None  # a layer without gradients would stop several processes
@@ -221,7 +222,7 @@ def load_encoder(
     >>> load_encoder("tiny").config.hidden_size
     64
     """
-    seed = require_int("seed", seed, low=0, high=2**63 - 1)
+    seed = require_seed(seed)
     rates = {}
     if dropout is not None:
         dropout = require_number("dropout", dropout, low=0, high=1, open_high=True)

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .._validate import require_choice, require_int, require_number, short
+from .._validate import require_choice, require_int, require_number, require_seed, short
 from ..errors import DtypeError, ShapeError
 
 # Sizes are ours. "usual": a common small ViT for images of that side, patches of 4
@@ -157,7 +157,7 @@ class ViTSmall(nn.Module):
             require_int(name, size, low=1)
         classes = require_int("classes", classes, low=2)
         dropout = require_number("dropout", dropout, low=0, high=1, open_high=True)
-        seed = require_int("seed", seed, low=0, high=2**63 - 1)
+        seed = require_seed(seed)
         patches = _patches(image_size, patch_size)
         self.image_shape = (channels, image_size, image_size)
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):

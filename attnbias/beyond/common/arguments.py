@@ -10,7 +10,7 @@ from typing import TypeVar, get_type_hints
 import numpy as np
 import torch
 
-from ..._validate import as_floats, require_int, require_type, short
+from ..._validate import as_floats, require_seed, require_type, short
 from ...dataset import Dataset, require_dataset
 from ...errors import DtypeError, RangeError, ShapeError
 from ...geometry.solution import SVMSolution
@@ -21,7 +21,7 @@ WIDER = {int: numbers.Integral, float: numbers.Real, bool: bool | np.bool_}
 
 def seeded(seed: int) -> torch.Generator:
     """A generator of this seed, which is refused unless torch takes it."""
-    return torch.Generator().manual_seed(require_int("seed", seed, low=0, high=2**63 - 1))
+    return torch.Generator().manual_seed(require_seed(seed))
 
 
 def as_finite(name: str, value, shape: tuple, letters: str) -> torch.Tensor:
