@@ -12,7 +12,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from .._validate import require_dense, short
+from .._validate import require_dense, require_type, short
 from ..errors import DtypeError, ShapeError
 
 
@@ -26,13 +26,8 @@ def given_loss(closure: Callable[[], Any] | None, loss: Any) -> Any:
                 got="both",
                 remedy="the closure returns the loss",
             )
-        if not callable(closure):
-            raise DtypeError(
-                "closure",
-                expected="a function without arguments",
-                got=type(closure).__name__,
-                remedy="pass a number as step(loss=...)",
-            )
+        remedy = "pass a number as step(loss=...)"
+        require_type("closure", closure, Callable, "a function without arguments", remedy)
         with torch.enable_grad():
             loss = closure()
     return loss

@@ -60,7 +60,8 @@ class Steps(Optimizer):
     # flattened states hold what a group has and no more.
     _handed_on: dict[str, float] = {"skipped": 0}
 
-    def __init__(self, params, options: dict, process_group, **unknown):
+    def __init__(self, params, given: dict, process_group, **unknown):
+        options = {name: given[name] for name in (*LIMITS, "nonfinite") if name in given}
         self._names = tuple(options)
         for name, value in unknown.items():
             raise self._foreign(name, value)
@@ -352,14 +353,7 @@ class SNGD(Steps):
         nonfinite: Literal["raise", "skip"] = "raise",
         process_group: dist.ProcessGroup | Literal[False] | None = None,
     ) -> None:
-        options = {
-            "lr": lr,
-            "momentum": momentum,
-            "weight_decay": weight_decay,
-            "max_step": max_step,
-            "nonfinite": nonfinite,
-        }
-        super().__init__(params, options, process_group)
+        super().__init__(params, dict(locals()), process_group)
 
     def _sizes(self, norm, loss):
         inverse = float(NORMALISED.log_step_size(0.0, log(norm)))
@@ -471,19 +465,8 @@ class SPS(Steps):
         process_group: dist.ProcessGroup | Literal[False] | None = None,
         **unknown: Any,
     ) -> None:
-        options = {
-            "lr": lr,
-            "momentum": momentum,
-            "weight_decay": weight_decay,
-            "c": c,
-            "loss_floor": loss_floor,
-            "smoothing": smoothing,
-            "steps_per_epoch": steps_per_epoch,
-            "max_grad_norm": max_grad_norm,
-            "nonfinite": nonfinite,
-        }
         self._next = math.inf
-        super().__init__(params, options, process_group, **unknown)
+        super().__init__(params, dict(locals()), process_group, **unknown)
         self._passes = Passes.of(p for group in self.param_groups for p in group["params"])
 
     def _checked(self, options):

@@ -154,18 +154,12 @@ class TestStates:
         moves(optimizer, params)
         stored = io.BytesIO()
         torch.save(optimizer.state_dict(), stored)
-        ends = []
-        for other in (optimizer, plain, plain):
-            others = copy.deepcopy(params)
-            if other is optimizer:
-                others = params
-            else:
-                other = other(others)
-                if not ends[1:]:
-                    other.load_state_dict(torch.load(io.BytesIO(stored.getvalue())))
-                    assert repr(other) == repr(optimizer)
-            ends.append(moves(other, others)[0]) if other is not optimizer else ends.append(None)
-        ends[0] = moves(optimizer, params)[0]
+        copies = [copy.deepcopy(params) for _ in range(2)]
+        loaded, fresh = map(plain, copies)
+        loaded.load_state_dict(torch.load(io.BytesIO(stored.getvalue())))
+        assert repr(loaded) == repr(optimizer)
+        optimizers = (optimizer, loaded, fresh)
+        ends = [moves(*each)[0] for each in zip(optimizers, [params, *copies], strict=True)]
         assert torch.equal(ends[0], ends[1])
         assert not torch.allclose(ends[0], ends[2], rtol=0.5)  # a state that isn't loaded
         for name, value in options.items():
