@@ -2,7 +2,38 @@
 
 import torch
 
+BERT = dict(
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    vocab_size=50,
+    intermediate_size=48,
+    max_position_embeddings=64,
+    pad_token_id=0,
+)
+GPT2 = dict(n_embd=32, n_layer=2, n_head=4, vocab_size=50)
+VIT = dict(
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    intermediate_size=48,
+    image_size=16,
+    patch_size=8,
+)
 SENTENCES = ["A man plays the guitar.", "Two dogs run outdoors.", "The people are sleeping."]
+
+
+def made(name, kind="Model", **sizes):
+    """A model with random weights, large enough that its attention is no average."""
+    import transformers
+
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")(**sizes or BERT)
+    model = getattr(transformers, name + kind)(config)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.2 * torch.randn_like(weight))
+    return model.eval()
 
 
 def bare_tokenizer():

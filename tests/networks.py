@@ -45,10 +45,11 @@ def network(dropout: float = 0.2) -> torch.nn.Module:
         )
 
 
-def training(name: str, *, dropout: float = 0.2, **options):
-    """40 iterations of `name` on `Points`."""
+def training(name, *, dropout: float = 0.2, model=None, train=None, test=None, **options):
+    """40 iterations on `Points`, of an optimizer of that name or by a maker of one."""
     settings = {"steps": 40, "batch_size": 8, "record_every": 5} | options
-    return fit(network(dropout), Points(), Points(16, seed=1), OPTIMIZERS[name], **settings)
+    sets = train or Points(), test or Points(16, seed=1)
+    return fit(model or network(dropout), *sets, OPTIMIZERS.get(name, name), **settings)
 
 
 def same_curves(*logs) -> bool:

@@ -14,8 +14,7 @@ from ..errors import DtypeError
 from . import fig2, fig3, fig8, fig9, fig10
 from .forms import Form
 from .networks.figures import NetworkFigure, fig1, fig4, fig6, fig7
-from .networks.merge import merged
-from .networks.runs import Plan, train_all
+from .networks.runs import Plan, merged, train_all
 from .result import ExperimentResult
 
 __all__ = [

@@ -20,7 +20,7 @@ from ..nets.data.text import load_nli, load_toxic
 from ..nets.text import load_encoder, load_tokenizer
 from .claims.fig10 import claims
 from .cosines import Cosines, pair_cosines, random_mean_abs, unit_rows
-from .forms import AS_TUPLE, Json
+from .forms import AS_IT_IS, AS_TUPLE, Json
 from .result import ExperimentResult
 
 if TYPE_CHECKING:
@@ -277,16 +277,15 @@ FORM = Json(
     _words,
     _frame,
     "token cosines",
-    (
-        "name",
-        "title",
-        "sizes",
-        "dimension",
-        "common",
-        "settings",
-        "substitutes",
-        "provenance",
-        "cosines",
-    ),
-    {"substitutes": AS_TUPLE, "cosines": (_each(Cosines.to_json), _each(Cosines.from_json))},
+    {
+        "name": AS_IT_IS,
+        "title": AS_IT_IS,
+        "sizes": AS_IT_IS,
+        "dimension": AS_IT_IS,
+        "common": AS_IT_IS,
+        "settings": AS_IT_IS,
+        "substitutes": AS_TUPLE,
+        "provenance": AS_IT_IS,
+        "cosines": (_each(Cosines.to_json), _each(Cosines.from_json)),
+    },
 )

@@ -136,6 +136,7 @@ class Traces(Form):
 
 Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]  # to what json holds, and back
 AS_TUPLE: Codec = list, tuple
+AS_IT_IS: Codec = lambda part: part, lambda stored: stored
 
 
 @dataclass(frozen=True)
@@ -146,32 +147,27 @@ class Json(Form):
     ----------
     kind : str
         As the file says it.
-    keys : sequence of str
-        Of the file, in their order: name, title, settings, provenance and all parts of the data.
     codecs : dict of str to (callable, callable)
-        Of parts that json does not hold as they are.
+        By key of the file, in its order, all parts of the data among them: what makes of a part
+        what json holds, and of that the part again.
     """
 
     kind: str = ""
-    keys: tuple[str, ...] = ()
     codecs: Mapping[str, Codec] = field(default_factory=dict)
 
     suffix = ".json"
 
     def save(self, result: ExperimentResult, path: PathLike) -> Path:
-        return write_json(path, self.kind, self._changed(lambda key: getattr(result, key), 0))
+        parts = {key: packed(getattr(result, key)) for key, (packed, _) in self.codecs.items()}
+        return write_json(path, self.kind, parts)
 
     def read(self, path: PathLike) -> dict:
         return read_json(path, self.kind)
 
     def unpacked(self, stored: dict) -> ExperimentResult:
-        data = self._changed(stored.__getitem__, 1)
+        data = {key: back(stored[key]) for key, (_, back) in self.codecs.items()}
         own = {key: data.pop(key) for key in ("name", "title", "settings", "provenance")}
         return ExperimentResult(self, data, own["settings"], own["provenance"])
-
-    def _changed(self, value: Callable[[str], Any], way: int) -> dict:
-        plain: Codec = lambda x: x, lambda x: x
-        return {key: self.codecs.get(key, plain)[way](value(key)) for key in self.keys}
 
 
 @dataclass(frozen=True)

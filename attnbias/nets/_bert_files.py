@@ -22,14 +22,14 @@ HUB_REVISION = "86b5e0934494bd15c9632b12f734a8a67f723594"
 CONFIG, WEIGHTS, WORDS = ("config.json",), ("model.safetensors",), ("tokenizer.json", "vocab.txt")
 
 
-def name_or_folder(source, wanted) -> tuple[str, bool]:
-    """What `from_pretrained` is given, and whether that is a folder here.
+def name_or_folder(source, wanted) -> tuple[str, dict[str, Any]]:
+    """What `from_pretrained` is given, the name first: that of the hub or a folder here.
 
     `wanted` are files that a folder must hold, each with its alternatives.
     """
     folder = as_source(source, "minilm", sample="tiny")
     if isinstance(folder, str):
-        return HUB_NAME, False
+        return HUB_NAME, {"local_files_only": False, "revision": HUB_REVISION}
     for names in wanted:
         if not any((folder / name).is_file() for name in names):
             raise MissingFileError(
@@ -39,7 +39,7 @@ def name_or_folder(source, wanted) -> tuple[str, bool]:
                 remedy="write it with save_pretrained(folder) of the model and of the tokenizer",
             )
     _require_bert(folder / CONFIG[0])
-    return str(folder), True
+    return str(folder), {"local_files_only": True}
 
 
 def _require_bert(config: Path) -> None:

@@ -109,7 +109,9 @@ def _public(value) -> dict:
     return {key: held for key, held in vars(value).items() if key[0] != "_" and key not in left_out}
 
 
-def save_checkpoint(path, model, optimizer, step: int, log: dict, settings: dict) -> Path:
+def save_checkpoint(
+    path, model, optimizer, step: int, log: dict, probe: dict, settings: dict
+) -> Path:
     """Write weights, optimizer state, the log so far and the settings they belong to.
 
     Parameters
@@ -120,7 +122,9 @@ def save_checkpoint(path, model, optimizer, step: int, log: dict, settings: dict
     step : int
         Iterations done.
     log : dict
-        A TrainingLog as json holds it, and under "probe" arrays, if there are any.
+        A TrainingLog as json holds it.
+    probe : dict
+        Arrays by name.
     settings : dict
         What must agree for the run to go on, by name.
 
@@ -137,8 +141,7 @@ def save_checkpoint(path, model, optimizer, step: int, log: dict, settings: dict
             else:
                 scalars[f"{index}/{key}"] = value
     extra = {key: value for key, value in state.items() if key not in ("state", "param_groups")}
-    arrays |= {f"probe/{key}": value for key, value in log.get("probe", {}).items()}
-    log = {key: value for key, value in log.items() if key != "probe"}
+    arrays |= {f"probe/{key}": value for key, value in probe.items()}
     header = {
         "kind": KIND,
         "step": step,

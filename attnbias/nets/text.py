@@ -28,7 +28,6 @@ from .._validate import (
 from ..errors import DtypeError, MissingExtraError, MissingFileError, RangeError, ShapeError
 from ._bert_files import (
     CONFIG,
-    HUB_REVISION,
     WEIGHTS,
     WORDS,
     name_or_folder,
@@ -233,16 +232,11 @@ def load_encoder(
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             torch.default_generator.manual_seed(seed)
             return transformers.BertModel(config).train()
-    name, local = name_or_folder(source, (CONFIG, WEIGHTS))
-    options = dict(
-        use_safetensors=True,
-        local_files_only=local,
-        dtype=torch.float32,
-        revision=None if local else HUB_REVISION,
-    )
+    name, options = name_or_folder(source, (CONFIG, WEIGHTS))
+    options |= rates | {"use_safetensors": True, "dtype": torch.float32}
     with quiet(name) as transformers:
         encoder, report = transformers.BertModel.from_pretrained(
-            name, output_loading_info=True, **options, **rates
+            name, output_loading_info=True, **options
         )
     require_complete(name, report["missing_keys"])
     return encoder.train()
@@ -273,14 +267,10 @@ def load_tokenizer(source: PathLike = "huggingface") -> Any:
     if isinstance(source, str) and source == "tiny":
         words = {word: number for number, word in enumerate(vocabulary())}
         return need("transformers").BertTokenizer(words, do_lower_case=True, model_max_length=512)
-    name, local = name_or_folder(source, (CONFIG, WORDS))
+    name, options = name_or_folder(source, (CONFIG, WORDS))
     with quiet(name) as transformers:
         return transformers.AutoTokenizer.from_pretrained(
-            name,
-            local_files_only=local,
-            trust_remote_code=False,
-            use_fast=True,
-            revision=None if local else HUB_REVISION,
+            name, trust_remote_code=False, use_fast=True, **options
         )
 
 

@@ -146,7 +146,8 @@ def fit(
     ([0, 25, 50], True)
     """
     require_type("model", model, torch.nn.Module, "a torch.nn.Module", "pass the model itself")
-    for name, examples in (("train", train), ("test", test)):
+    sets = {"train": train, "test": test}
+    for name, examples in sets.items():
         require_examples(name, examples)
     require_type("make_optimizer", make_optimizer, Callable, *OPTIMIZER)
     require_type("label", label, str, "a word", "pass a str")
@@ -162,7 +163,7 @@ def fit(
         "precision": require_choice("precision", precision, PRECISIONS),
     }
     require_flag("progress", progress)
-    run = _Run(model, train, test, make_optimizer, settings, device, label, probe)
+    run = _Run(model, sets, make_optimizer, settings, device, label, probe)
     devices = [run.accelerator.device] if run.accelerator.device.type == "cuda" else []
     remedy = "take a smaller batch_size or precision='bf16', or another device"
     named = memory_named("training", f"memory for batches of {settings['batch_size']}", remedy)
@@ -194,8 +195,7 @@ class _Run:
     def __init__(
         self,
         model,
-        train,
-        test,
+        sets: dict[str, Any],
         make_optimizer,
         settings: dict,
         device: str,
@@ -225,14 +225,14 @@ class _Run:
                 got=str(settings["batch_size"]),
                 remedy="choose one that the processes can share equally",
             )
-        self.settings, self.train, self.test = settings, train, test
+        self.settings, self.sets = settings, sets
         self.label, self.probe = label or "training", probe
         model = model.to(self.accelerator.device)
         self.bare = model
         optimizer = make_optimizer(model.parameters())
         require_type("make_optimizer", optimizer, torch.optim.Optimizer, *OPTIMIZER)
         self.model, self.optimizer = self.accelerator.prepare(model, optimizer)
-        self.per_epoch = len(train) // settings["batch_size"]
+        self.per_epoch = len(sets["train"]) // settings["batch_size"]
         self.step, self.seconds = 0, 0.0
         self.rows: list[dict] = []
         self.norms: list[dict] = []
@@ -240,7 +240,7 @@ class _Run:
         self._clock = self._saved = time.perf_counter()
         self.seen = {
             name: sample(len(examples), settings["eval_examples"])
-            for name, examples in (("train", train), ("test", test))
+            for name, examples in sets.items()
         }
 
     def alone(self, checkpoint, steps: int) -> contextlib.AbstractContextManager:
@@ -267,25 +267,22 @@ class _Run:
 
     def _identity(self) -> dict:
         """All that decides the numbers of this run, by name."""
+        device = self.accelerator.device
+        inputs = self.to_device(fixed_inputs(self.sets["train"]), device)
         return {
             **self.settings,
-            **identity(self.bare, self.optimizer.optimizer, self._inputs()),
-            "device": self.accelerator.device.type,
+            **identity(self.bare, self.optimizer.optimizer, inputs),
+            "device": device.type,
             "processes": self.processes,
-            "train data": known_by(self.train),
-            "test data": known_by(self.test),
+            **{f"{name} data": known_by(examples) for name, examples in self.sets.items()},
             **({} if self.probe is None else {"probe": type(self.probe).__qualname__}),
         }
-
-    def _inputs(self) -> dict | None:
-        """What a model is known by on."""
-        return self.to_device(fixed_inputs(self.train), self.accelerator.device)
 
     def iterate(self) -> None:
         """One mini-batch, one step."""
         self.model.train()
         seed_iteration(self.settings["seed"], self.step, self.accelerator)
-        inputs, labels = self._batch(self.train, self._rows_of_step())
+        inputs, labels = self._batch("train", self._rows_of_step())
         self.optimizer.zero_grad(set_to_none=True)
         with self.accelerator.autocast():
             loss = cross_entropy(self.model(**inputs).float(), labels)
@@ -308,18 +305,18 @@ class _Run:
     def _rows_of_step(self) -> np.ndarray:
         epoch, place = divmod(self.step, self.per_epoch)
         size = self.settings["batch_size"]
-        order = order_of(self.settings["seed"], epoch, len(self.train))
+        order = order_of(self.settings["seed"], epoch, len(self.sets["train"]))
         rows = order[place * size : (place + 1) * size]
         return rows[self.accelerator.process_index :: self.processes]
 
-    def _batch(self, examples, rows):
-        return self.to_device(examples.batch(rows), self.accelerator.device)
+    def _batch(self, name: str, rows):
+        return self.to_device(self.sets[name].batch(rows), self.accelerator.device)
 
     def record(self) -> str:
         """Measure and keep; the words for the progress bar."""
         row = {"step": self.step} | self._means_since()
-        for name, examples in (("train", self.train), ("test", self.test)):
-            row[f"{name}_loss"], row[f"{name}_accuracy"] = self._evaluate(examples, self.seen[name])
+        for name in self.sets:
+            row[f"{name}_loss"], row[f"{name}_accuracy"] = self._evaluate(name)
         self._require_finite(row)
         self.rows.append(row)
         weights = self.bare.named_parameters()
@@ -350,13 +347,14 @@ class _Run:
             )
 
     @torch.no_grad()
-    def _evaluate(self, examples, rows) -> tuple[float, float]:
+    def _evaluate(self, name: str) -> tuple[float, float]:
         """Mean loss and accuracy, each process on its share."""
         self.bare.eval()
+        rows = self.seen[name]
         mine = rows[self.accelerator.process_index :: self.processes]
         totals = torch.zeros(2, dtype=torch.float64, device=self.accelerator.device)
         for first in range(0, len(mine), EVAL_BATCH):
-            inputs, labels = self._batch(examples, mine[first : first + EVAL_BATCH])
+            inputs, labels = self._batch(name, mine[first : first + EVAL_BATCH])
             with self.accelerator.autocast():
                 logits = self.bare(**inputs).float()
             totals[0] += cross_entropy(logits, labels, reduction="sum")
@@ -378,9 +376,11 @@ class _Run:
                 "norms": self.norms,
                 "seconds": self.seconds,
                 "since": [row.tolist() for row in self._since],
-                "probe": getattr(self.probe, "state_dict", dict)(),
             }
-            save_checkpoint(path, self.bare, self.optimizer, self.step, stored, self.identity)
+            probe: dict = getattr(self.probe, "state_dict", dict)()
+            save_checkpoint(
+                path, self.bare, self.optimizer, self.step, stored, probe, self.identity
+            )
         self.accelerator.wait_for_everyone()
         self._clock = self._saved = time.perf_counter()
 
@@ -393,8 +393,7 @@ class _Run:
             {name: np.array([norms[name] for norms in self.norms]) for name in names},
             {
                 **self.settings,
-                "train_examples": len(self.train),
-                "test_examples": len(self.test),
+                **{f"{name}_examples": len(examples) for name, examples in self.sets.items()},
                 "processes": self.processes,
                 "parameters": sum(p.numel() for p in self.bare.parameters()),
             },

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._validate import require_choice, require_flag
-from ...experiments.forms import Codec
+from ...experiments.forms import AS_IT_IS, Codec
 from ...experiments.result import ExperimentResult
 
 COLUMNS = (
@@ -25,7 +25,6 @@ COLUMNS = (
     "first",
 )
 DIGITS = 6
-KEYS = ("name", "title", "settings", "provenance", "columns", "rows", "random")
 
 
 def column(result: ExperimentResult, name: str, random: bool = False) -> np.ndarray:
@@ -65,7 +64,15 @@ def _same(columns: list[str]) -> tuple[str, ...]:
 
 
 ROWS: Codec = (_packed, _unpacked)
-CODECS: dict[str, Codec] = {"columns": (list, _same), "rows": ROWS, "random": ROWS}
+CODECS: dict[str, Codec] = {
+    "name": AS_IT_IS,
+    "title": AS_IT_IS,
+    "settings": AS_IT_IS,
+    "provenance": AS_IT_IS,
+    "columns": (list, _same),
+    "rows": ROWS,
+    "random": ROWS,
+}
 
 
 def words(result: ExperimentResult) -> list[str]:

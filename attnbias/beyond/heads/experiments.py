@@ -24,10 +24,10 @@ from ...experiments.forms import Json
 from ...experiments.result import ExperimentResult
 from ...nets import Head, load_model, random_head, record_heads
 from ...nets.data.text import load_nli
-from ...nets.heads.table import describe, head_table
+from ...nets.heads.head import describe, head_table
 from ...theorems.statements import Statement
 from ..common.arguments import seeded
-from .columns import CODECS, COLUMNS, KEYS, column, words
+from .columns import CODECS, COLUMNS, column, words
 
 if TYPE_CHECKING:
     import pandas
@@ -73,7 +73,7 @@ def run(
     Returns
     -------
     ExperimentResult
-        With `rows`, one a head as `attnbias.nets.heads.table.describe` makes it, and `random`, the
+        With `rows`, one a head as `attnbias.nets.heads.head.describe` makes it, and `random`, the
         same for heads at a random start, whose `head` is -1.
 
     Raises
@@ -267,7 +267,7 @@ def _frame(result: ExperimentResult) -> pandas.DataFrame:
     return head_table(result.rows)
 
 
-FORM = Json("heads", TITLE, claims, words, _frame, "attention heads", KEYS, CODECS)
+FORM = Json("heads", TITLE, claims, words, _frame, "attention heads", CODECS)
 
 
 def _sentences(given) -> list[str]:

@@ -19,7 +19,7 @@ from ...nets.vit import vit_small_cifar10, vit_small_mnist
 from ..claims.networks import claims
 from ..forms import Json
 from ..result import ExperimentResult
-from .files import CODECS, KEYS, frame, words
+from .files import CODECS, frame, words
 from .runs import Plan, Recipe, train_all
 
 SIZES = ("usual", "small")
@@ -62,8 +62,7 @@ class NetworkFigure:
     @property
     def FORM(self) -> Json:
         """What its results are like."""
-        kind = "network experiment"
-        return Json(self.name, self.TITLE, claims, words, frame, kind, KEYS, CODECS)
+        return Json(self.name, self.TITLE, claims, words, frame, "network experiment", CODECS)
 
     def plan(self, seeds, source, batch_size: int, training: dict) -> ExperimentResult | Plan:
         """What `run` would do; of data on the hub, which stay there, the size is the paper's."""

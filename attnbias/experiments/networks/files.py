@@ -9,24 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...nets.log import TrainingLog
-from ..forms import AS_TUPLE, Codec
+from ..forms import AS_IT_IS, AS_TUPLE, Codec
 from ..result import ExperimentResult
 
 if TYPE_CHECKING:
     import pandas
 
 DIGITS = 6  # of the curves on disk; a record is read, never gone on from
-KEYS = (
-    "name",
-    "title",
-    "settings",
-    "step_sizes",
-    "provenance",
-    "seeds",
-    "substitutes",
-    "losses",
-    "logs",
-)
 
 
 def _losses(change: Callable[[Any], Any]) -> Callable[[dict], dict]:
@@ -44,6 +33,11 @@ def _logs(change: Callable[[Any], Any], kind: type) -> Callable[[dict], dict]:
 
 #: Infinite losses are those of runs that diverged.
 CODECS: dict[str, Codec] = {
+    "name": AS_IT_IS,
+    "title": AS_IT_IS,
+    "settings": AS_IT_IS,
+    "step_sizes": AS_IT_IS,
+    "provenance": AS_IT_IS,
     "seeds": AS_TUPLE,
     "substitutes": AS_TUPLE,
     "losses": (_losses(lambda loss: loss if math.isfinite(loss) else "inf"), _losses(float)),

@@ -8,9 +8,10 @@ step sizes or seeds too.
 
 from __future__ import annotations
 
+import functools
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sized
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -42,18 +43,22 @@ if TYPE_CHECKING:
 
 def _clipped(norm: float) -> Callable:
     """SGD whose gradients are clipped at a norm: it is SNGD with the lr of SGD as its cap."""
-    return lambda value: lambda parameters: SNGD(parameters, lr=norm * value, max_step=value)
+    return lambda value: functools.partial(SNGD, lr=norm * value, max_step=value)
+
+
+def _at_lr(kind: Callable[..., torch.optim.Optimizer], **options: float) -> Callable:
+    return lambda value: functools.partial(kind, lr=value, **options)
 
 
 OPTIMIZERS: dict[str, Callable] = {
-    "SGD": lambda value: lambda parameters: torch.optim.SGD(parameters, lr=value),
+    "SGD": _at_lr(torch.optim.SGD),
     CLIPPED: _clipped(1.0),
     "SGD, clipped at 0.3": _clipped(0.3),
     "SGD, clipped at 3": _clipped(3.0),
-    "SNGD": lambda value: lambda parameters: SNGD(parameters, lr=value),
-    "SPS": lambda value: lambda parameters: SPS(parameters, lr=value),
-    HALF: lambda value: lambda parameters: SPS(parameters, lr=value, c=0.5),
-    "Adam": lambda value: lambda parameters: torch.optim.Adam(parameters, lr=value),
+    "SNGD": _at_lr(SNGD),
+    "SPS": _at_lr(SPS),
+    HALF: _at_lr(SPS, c=0.5),
+    "Adam": _at_lr(torch.optim.Adam),
 }
 
 
@@ -205,10 +210,12 @@ def train_all(
         return Plan(figure.TITLE, len(recipe.train), len(recipe.test), runs, total)
     settings |= {"data": digest([known_by(recipe.train), known_by(recipe.test)])}
     with desk_at(out, figure.name, settings, device) as desk:
-        jobs = Jobs(recipe, desk, total, max(1, total // records), common, progress)
-        losses, chosen = _chosen(jobs, tried, seeds)
+        every = max(1, total // records)
+        options = common | {"steps": total, "record_every": every, "progress": progress}
+        log = functools.partial(_log, recipe, desk, options)
+        losses, chosen = _chosen(log, tried, seeds)
         logs = {
-            label: tuple(jobs.log(label, value, seed) for seed in seeds)
+            label: tuple(log(label, value, seed) for seed in seeds)
             for label, value in chosen.items()
         }
         substitutes = [words for words in recipe.substitutes if words]
@@ -229,67 +236,86 @@ def train_all(
     return result
 
 
-@dataclass(frozen=True)
-class Jobs:
-    """The runs of a figure, each made once."""
+def _log(
+    recipe: Recipe, desk: Desk, options: dict, label: str, value: float, seed: int
+) -> TrainingLog:
+    """That of one optimizer at one step size from one seed; `options` are those of `fit`."""
+    word = exact_word(value)
 
-    recipe: Recipe
-    desk: Desk
-    steps: int
-    every: int
-    common: dict
-    progress: bool
+    def work(checkpoint):
+        model = recipe.build(seed)
+        desk.require_start(seed, digest(identity_of_model(model)))
+        told = f"{recipe.figure.name} {label} {word}, seed {seed}"
+        given = options | {"seed": seed, "checkpoint": checkpoint, "label": told}
+        try:
+            return fit(model, recipe.train, recipe.test, OPTIMIZERS[label](value), **given)
+        except (DivergedError, NonFiniteError) as error:
+            if not hasattr(error, "log"):
+                raise
+            steps = options["steps"]
+            return error.log.diverged([*range(0, steps, options["record_every"]), steps])
 
-    def log(self, label: str, value: float, seed: int) -> TrainingLog:
-        """That of one optimizer at one step size from one seed."""
-        recipe, steps, every = self.recipe, self.steps, self.every
-        job = f"{label}-{exact_word(value)}-{seed}"
-
-        def work(checkpoint):
-            words = f"{recipe.figure.name} {label} {exact_word(value)}, seed {seed}"
-            model = recipe.build(seed)
-            self.desk.require_start(seed, digest(identity_of_model(model)))
-            try:
-                return fit(
-                    model,
-                    recipe.train,
-                    recipe.test,
-                    OPTIMIZERS[label](value),
-                    steps=steps,
-                    record_every=every,
-                    seed=seed,
-                    checkpoint=checkpoint,
-                    progress=self.progress,
-                    label=words,
-                    **self.common,
-                )
-            except (DivergedError, NonFiniteError) as error:
-                if not hasattr(error, "log"):
-                    raise
-                return error.log.diverged([*range(0, steps, every), steps])
-
-        return self.desk.once(job, seed, work)
+    return desk.once(f"{label}-{word}-{seed}", seed, work)
 
 
-def _chosen(jobs: Jobs, tried: dict, seeds) -> tuple[dict, dict]:
+def _chosen(log: Callable[..., TrainingLog], tried: dict, seeds) -> tuple[dict, dict]:
     """By optimizer: the losses at the end, by value and seed, and the value that is taken."""
 
     def ends(label, value, seeds):
-        return [float(jobs.log(label, value, seed)["train_loss"][-1]) for seed in seeds]
+        return [float(log(label, value, seed)["train_loss"][-1]) for seed in seeds]
 
     losses, chosen = {}, {}
     for label, values in tried.items():
         first = [ends(label, value, seeds[:1]) for value in values]
-        best = min(range(len(values)), key=first.__getitem__)
+        best = first.index(min(first))
         near = range(len(values))[max(best - 1, 0) : best + 2]
         every_seed = {k: ends(label, values[k], seeds) for k in near}
         medians = {k: statistics.median(found) for k, found in every_seed.items()}
-        least = min(near, key=medians.__getitem__)
+        least = min(medians, key=medians.__getitem__)
         chosen[label] = values[least]
         losses[label] = {
             exact_word(value): every_seed.get(k, first[k]) for k, value in enumerate(values)
         }
     return losses, chosen
+
+
+def merged(results: Sequence[ExperimentResult]) -> ExperimentResult:
+    """One result of runs of different optimizers that agree in all else.
+
+    Parameters
+    ----------
+    results : sequence of ExperimentResult
+        Of one network's figure.
+
+    Returns
+    -------
+    ExperimentResult
+        Its provenance has that of each result under "parts".
+
+    Raises
+    ------
+    RangeError
+        An optimizer is in two of them, or they differ in figure, seeds or settings.
+    """
+    first, owner = results[0], {label: each for each in results for label in each.logs}
+    alike = [{"figure": each.name, "seeds": each.seeds} | each.settings for each in results]
+    keys = sorted({key for each in alike for key in each})
+    other = [key for key in keys if any(each.get(key) != alike[0].get(key) for each in alike)]
+    labels = [label for each in results for label in each.logs]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if other or twice:
+        raise RangeError(
+            "results",
+            expected="equal figures, seeds and settings, and each optimizer once",
+            got="different " + ", ".join(other) if other else ", ".join(twice) + " twice",
+            remedy="run what is missing with the settings of the others, for other optimizers",
+        )
+    whole = {
+        name: {label: getattr(owner[label], name)[label] for label in OPTIMIZERS if label in owner}
+        for name in ("logs", "losses", "step_sizes")
+    }
+    made = provenance() | {"parts": [each.provenance for each in results]}
+    return replace(first.with_data(**whole), provenance=made)
 
 
 def _values(grids: Mapping, optimizers, step_sizes) -> dict[str, list[float]]:

@@ -23,7 +23,18 @@ from .text import TextSet
 LOADERS = "the loaders of attnbias.nets.data give one"
 
 
-class ImageExamples:
+class _Labelled:
+    """The labels of a set, as tensors."""
+
+    def __init__(self, given: ImageSet | TextSet) -> None:
+        self.labels = torch.tensor(np.asarray(given.labels), dtype=torch.long)
+        self.classes = given.classes
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+class ImageExamples(_Labelled):
     """Images with pixel values in [0, 1], less each channel's mean, over its deviation.
 
     Parameters
@@ -61,9 +72,8 @@ class ImageExamples:
         self, images: ImageSet, *, mean: TensorLike | None = None, std: TensorLike | None = None
     ) -> None:
         require_type("images", images, ImageSet, "an ImageSet", LOADERS)
+        super().__init__(images)
         self.pixels = torch.tensor(images.images).movedim(-1, 1).contiguous()
-        self.labels = torch.tensor(np.asarray(images.labels), dtype=torch.long)
-        self.classes = images.classes
         own = (mean, std) if mean is not None and std is not None else _moments(self.pixels)
         mean, std = own[0] if mean is None else mean, own[1] if std is None else std
         shape = self.pixels.shape[1:2]
@@ -77,9 +87,6 @@ class ImageExamples:
                 remedy="give std, or drop the channel in which all pixels are equal",
             )
 
-    def __len__(self) -> int:
-        return len(self.labels)
-
     def batch(self, indices: TensorLike) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         """Images (b, C, H, W) float32 under "images", and labels (b,), of the given rows."""
         rows = torch.from_numpy(as_rows("indices", indices, len(self), least=1))
@@ -88,7 +95,7 @@ class ImageExamples:
         return {"images": self.pixels[rows] * scale - shift}, self.labels[rows]
 
 
-class TextExamples:
+class TextExamples(_Labelled):
     """Texts or pairs of texts as BERT's word pieces, cut to `max_length` of them.
 
     Parameters
@@ -141,9 +148,8 @@ class TextExamples:
         low = 3 if texts.second is None else 5  # room for a word piece of each text
         longest = min(int(tokenizer.model_max_length), 2**20)
         self.max_length = require_int("max_length", max_length, low=low, high=longest)
+        super().__init__(texts)
         self.pad = tokenizer.pad_token_id
-        self.labels = torch.tensor(np.asarray(texts.labels), dtype=torch.long)
-        self.classes = texts.classes
         ids, types = [], []
         lengths: list[int] = []
         starts = range(0, len(self.labels), self.CHUNK)
@@ -166,21 +172,19 @@ class TextExamples:
         self.starts = np.cumsum(self.lengths) - self.lengths
         self.ids, self.types = np.concatenate(ids), np.concatenate(types)
 
-    def __len__(self) -> int:
-        return len(self.labels)
-
     def batch(self, indices: TensorLike) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         """The three inputs of BERT, (b, T) long with T the longest row, and labels (b,)."""
-        rows = torch.from_numpy(as_rows("indices", indices, len(self), least=1))
-        lengths = self.lengths[rows.numpy()]
-        column = np.arange(lengths.max())
-        real = column < lengths[:, None]
-        places = (self.starts[rows.numpy()][:, None] + column)[real]
-        ids, types = np.full(real.shape, self.pad), np.zeros(real.shape, dtype=np.int64)
-        ids[real], types[real] = self.ids[places], self.types[places]
-        mask = real.astype(np.int64)
-        arrays = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
-        return {k: torch.from_numpy(x) for k, x in arrays.items()}, self.labels[rows]
+        rows = as_rows("indices", indices, len(self), least=1)
+        column = np.arange(self.lengths[rows].max())
+        real = column < self.lengths[rows, None]
+        places = np.where(real, self.starts[rows, None] + column, 0)
+        arrays = {
+            "input_ids": np.where(real, self.ids[places], self.pad),
+            "attention_mask": real,
+            "token_type_ids": np.where(real, self.types[places], 0),
+        }
+        inputs = {k: torch.from_numpy(x.astype(np.int64)) for k, x in arrays.items()}
+        return inputs, self.labels[rows]
 
 
 def _flat(rows: list, dtype) -> np.ndarray:

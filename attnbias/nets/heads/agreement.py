@@ -52,8 +52,7 @@ def agrees(call: Call, mask: torch.Tensor, sequence: int) -> bool:
     q, k, v, seen, own = (
         each[sequence].detach().cpu() for each in (call.q, call.k, call.v, mask, call.out)
     )
-    coarsest = max((call.q, call.k, call.v, call.out), key=lambda each: torch.finfo(each.dtype).eps)
-    dtype = coarsest.dtype
+    dtype = max((each.dtype for each in (q, k, v, own)), key=lambda each: torch.finfo(each).eps)
     weights, out, weights_near, near = softmax_of(q, k, v, seen, call.scale, dtype)
     out, near = (each.transpose(0, 1).flatten(1) for each in (out, near))  # (S, H m)
     if call.last is not None:

@@ -8,14 +8,16 @@ sequences give alone. Both are tried on one sequence.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
 
+from ..._validate.sequences import real_mask
 from ...errors import AttnBiasError, PaddingWarning, RangeError
-from .calls import Tape
-from .inputs import Inputs, rows_of, takes_of
+from .calls import Call, Tape
+from .inputs import ALONE, Inputs, ids_of, rows_of, takes_of
 
 Run = Callable[[nn.Module, Inputs], Tape]
 
@@ -32,11 +34,9 @@ def body_of(model: nn.Module, inputs: Inputs, run: Run) -> nn.Module:
             got=f"{type(body).__name__}: both",
             remedy="pass one of them: model.get_encoder()",
         )
-    named = set(inputs) if isinstance(inputs, Mapping) else set()
-    if body is model or not named <= takes_of(body):
+    if body is model or not set(inputs) - {ALONE} <= takes_of(body):
         return model
-    first = slice(0, 1)
-    one = rows_of(inputs, first) if isinstance(inputs, Mapping) else inputs[first]
+    one = rows_of(inputs, slice(0, 1))
     try:
         below = run(body, one)
     except AttnBiasError:
@@ -55,7 +55,7 @@ def _known(model: nn.Module) -> bool:
 
 def require_read(model: nn.Module, part: Inputs, tape: Tape) -> None:
     """Refuse to name the tokens of a module that attends to others than it was given."""
-    ids = part["input_ids"] if isinstance(part, Mapping) else part
+    ids: Any = ids_of(part)
     places = {call.q[:, 0, :, 0].shape for call in tape.calls.values()}
     read = _known(model) or any(
         torch.equal(each.cpu().long(), ids.cpu().long()) for each in tape.read
@@ -71,15 +71,11 @@ def require_read(model: nn.Module, part: Inputs, tape: Tape) -> None:
 
 def with_positions(model: nn.Module, inputs: Inputs, run: Run) -> Inputs:
     """The inputs, with positions that pass padding over where sequences would else see it."""
-    if not isinstance(inputs, Mapping):
-        return inputs
     mask = inputs.get("attention_mask")
     if not isinstance(mask, torch.Tensor) or mask.ndim != 2 or "position_ids" in inputs:
         return inputs
     held = mask.bool()
-    holes = (
-        held != (torch.arange(held.shape[1], device=mask.device) < held.sum(dim=1, keepdim=True))
-    ).any(dim=1)
+    holes = (held != real_mask(held.sum(dim=1), held.shape[1])).any(dim=1)
     if not bool(holes.any()):
         return inputs
     row = int((holes * held.sum(dim=1)).argmax())
@@ -110,16 +106,15 @@ def _as_alone(found: dict, target: dict, real: torch.Tensor) -> bool:
     if list(found) != list(target):
         return False
     for layer, alone in target.items():
-        padded = found[layer]
-        k, q = (each.detach().cpu().double()[0][:, real] for each in (padded.k, padded.q))
-        own_k, own_q = (each.detach().cpu().double()[0] for each in (alone.k, alone.q))
-        if q.shape != own_q.shape or k.shape != own_k.shape:
-            return False
-        repeats = len(q) // len(k)
-        k, own_k = (each.repeat_interleave(repeats, dim=0) for each in (k, own_k))
-        one, other = (a @ b.transpose(1, 2) for a, b in ((q, k), (own_q, own_k)))
-        one, other = (each - each.mean(dim=2, keepdim=True) for each in (one, other))
-        eps = torch.finfo(alone.q.dtype).eps
-        if bool((one - other).abs().max() > max(eps, 1e-7) ** 0.5 * other.abs().max()):
+        one, other = _logits(found[layer], real), _logits(alone, slice(None))
+        near = max(torch.finfo(alone.q.dtype).eps, 1e-7) ** 0.5 * other.abs().max()
+        if one.shape != other.shape or bool((one - other).abs().max() > near):
             return False
     return True
+
+
+def _logits(call: Call, tokens: torch.Tensor | slice) -> torch.Tensor:
+    """(H, S, S) those of some tokens of the first sequence, less each row's mean."""
+    q, k = (each[0].detach().cpu().double()[:, tokens] for each in (call.q, call.k))
+    logits = q @ k.repeat_interleave(len(q) // len(k), dim=0).transpose(1, 2)
+    return logits - logits.mean(dim=2, keepdim=True)

@@ -161,10 +161,9 @@ def recording(model: nn.Module, hooks_of):
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(_one_at_a_time)
-        training = {module: module.training for module in model.modules()}
-        token = _tape.set(None)
-        stack.callback(_tape.reset, token)
-        stack.callback(_restore, training)
+        stack.callback(_tape.reset, _tape.set(None))
+        for module in model.modules():
+            stack.callback(setattr, module, "training", module.training)
         stack.callback(
             torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled()
         )
@@ -177,11 +176,6 @@ def recording(model: nn.Module, hooks_of):
         stack.enter_context(_interface(model))
         stack.enter_context(torch.no_grad())
         yield start
-
-
-def _restore(training: dict[nn.Module, bool]) -> None:
-    for module, mode in training.items():
-        module.training = mode
 
 
 def _eager():
@@ -201,11 +195,14 @@ def _hooks(module) -> Iterator:
             )
 
 
+def _tensors(inputs, named) -> list[torch.Tensor]:
+    return [each for each in (*inputs, *named.values()) if isinstance(each, torch.Tensor)]
+
+
 def _count(module, inputs, named) -> None:
-    tape = _tape.get()
+    tape, tensors = _tape.get(), _tensors(inputs, named)
     if tape is None:
         return
-    tensors = [each for each in (*inputs, *named.values()) if isinstance(each, torch.Tensor)]
     if isinstance(module, nn.Embedding):
         tape.read += tensors[:1]
     states = [each for each in tensors if each.ndim == 3 and each.is_floating_point()]
@@ -214,8 +211,7 @@ def _count(module, inputs, named) -> None:
 
 
 def _given(module, roles, part, inputs, named) -> None:
-    tape = _tape.get()
-    tensors = [each for each in (*inputs, *named.values()) if isinstance(each, torch.Tensor)]
+    tape, tensors = _tape.get(), _tensors(inputs, named)
     if tape is not None and tensors:
         tape.given.setdefault(module, []).append(Part(roles, part, tensors[0]))
 

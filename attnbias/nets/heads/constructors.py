@@ -12,12 +12,14 @@ from ..._validate import (
     as_float_tensor,
     as_floats,
     require_int,
+    require_number,
     require_shape,
     require_type,
 )
-from ..._validate.sequences import as_lengths, without_padding
+from ..._validate.sequences import as_lengths, real_mask, without_padding
+from ...errors import ShapeError
 from .head import KEYS, STREAM, Head
-from .stream import asked, gathered, scaled
+from .stream import gathered, packed
 
 
 def head_from_weights(
@@ -80,8 +82,8 @@ def head_from_weights(
             bias = as_floats(name, bias, (len(Wq),), "(width,)", hidden.device)
             maps[i] = torch.cat([maps[i], bias.double()[:, None]], dim=1)
         hidden = torch.cat([hidden, torch.ones_like(hidden[..., :1])], dim=2)
-    W = maps[1].T @ maps[0] * scaled(scale, len(Wq))
-    order, lengths = asked("hidden", hidden, lengths, query)
+    W = maps[1].T @ maps[0] * _scaled(scale, len(Wq))
+    order, lengths = _asked("hidden", hidden, lengths, query)
     return _head(W, hidden, order, lengths, query)
 
 
@@ -130,8 +132,8 @@ def head_from_qk(
     """
     k = _real("k", k, (None,) * 3, "(n, T, width)", lengths)
     q = _real("q", q, tuple(k.shape), "that of k", lengths, k.device)
-    W = torch.eye(k.shape[2], dtype=k.dtype, device=k.device) * scaled(scale, k.shape[2])
-    order, lengths = asked("k", k, lengths, query)
+    W = torch.eye(k.shape[2], dtype=k.dtype, device=k.device) * _scaled(scale, k.shape[2])
+    order, lengths = _asked("k", k, lengths, query)
     queries = q[torch.arange(len(q)), order[:, 0]]
     return _head(W, k, order, lengths, query, queries, KEYS)
 
@@ -190,3 +192,24 @@ def _head(W, X, order, lengths, query: int, queries=None, space: str = STREAM) -
     X = gathered(X, order, lengths)
     head = Head(W, X, lengths, None, X[..., 0], 0, 0, query, queries, None, space, order)
     return dataclasses.replace(head, attention=head.logits.softmax(dim=1))
+
+
+def _scaled(scale, width: int) -> float:
+    return width**-0.5 if scale is None else require_number("scale", scale, high=1e100, low=1e-100)
+
+
+def _asked(name: str, X: torch.Tensor, lengths, query) -> tuple[torch.Tensor, torch.Tensor]:
+    """`packed` for sequences (n, T, d) that a query sees whole."""
+    n, T, _ = X.shape
+    if T < 2:
+        raise ShapeError(
+            name,
+            expected="at least 2 tokens a sequence",
+            got="T = 1",
+            remedy="attention over one token selects nothing; add tokens",
+        )
+    lengths = torch.full((n,), T) if lengths is None else lengths
+    lengths = as_lengths(lengths, X, low=2)
+    shortest = int(lengths.min())
+    query = require_int("query", query, low=-shortest, high=shortest - 1)
+    return packed(real_mask(lengths, T), query % lengths)

@@ -10,6 +10,8 @@ taken as it stands: q and k in place of x_s and x_t, and W = I / sqrt(width).
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -100,8 +102,7 @@ class Head:
         """(n, T) float64: x_t' W x_1, -inf at padding."""
         queries = self.X[:, 0] if self.queries is None else self.queries
         logits = torch.einsum("ntd,nd->nt", self.X, queries @ self.W.T)
-        column = torch.arange(self.X.shape[1])
-        return logits.masked_fill(column >= self.lengths[:, None], -math.inf)
+        return logits.masked_fill(~real_mask(self.lengths, self.X.shape[1]), -math.inf)
 
     @cached_property
     def selected(self) -> torch.Tensor:
@@ -222,16 +223,16 @@ class Head:
         import pandas
 
         svm = solve_w_svm(self.dataset())
-        places: Any = self.positions
         rows: Any = svm.rows
         kept = svm.support
         kept = kept[svm.dual[kept].argsort(descending=True, stable=True)]
         sequence, other = (each[kept].tolist() for each in (rows.sequence, rows.token))
         selected = rows.opt[sequence].tolist()
-        name = (lambda i, t: self.tokens[i][t]) if self.tokens else (lambda i, t: int(places[i, t]))
+        places: Any = self.positions
+        names = self.tokens or places.tolist()
         weight = svm.dual[kept].numpy()
         columns = {
-            column: [name(i, t) for i, t in zip(sequence, tokens, strict=True)]
+            column: [names[i][t] for i, t in zip(sequence, tokens, strict=True)]
             for column, tokens in (("selected", selected), ("other", other))
         }
         return pandas.DataFrame(
@@ -245,3 +246,45 @@ class Head:
             f"Head(layer {self.layer}, head {self.head}: n={n}, T={T}, d={d}, "
             f"query {self.query}{space})"
         )
+
+
+def describe(head: Head) -> dict:
+    """One row of the table: what a head selects and how it compares with W_mm.
+
+    Parameters
+    ----------
+    head : Head
+
+    Returns
+    -------
+    dict
+        layer, head, query; favourite, the word piece selected most often (its place among those
+        that the query sees where tokens have no names), and its share of the sentences; first, how
+        often it is the first token of the sentence that is selected; attention,
+        the mean of the selected tokens'; cosine and cosine_span with W_mm; dimension of the span;
+        margin, as a share of the largest possible.
+    """
+    places = head.selected.tolist()
+    positions: Any = head.positions
+    names = head.tokens or [[str(t) for t in range(head.X.shape[1])]] * len(places)
+    chosen = [words[t] for words, t in zip(names, places, strict=True)]
+    favourite, count = Counter(chosen).most_common(1)[0]
+    against = head.compare()
+    return {
+        "layer": head.layer,
+        "head": head.head,
+        "favourite": favourite,
+        "share": count / len(chosen),
+        "attention": float(head.logits.softmax(dim=1).amax(dim=1).mean()),
+        **{name: getattr(against, name) for name in ("cosine", "cosine_span", "dimension")},
+        "margin": against.margin / against.svm.margin,
+        "query": head.query,
+        "first": float((positions[range(len(places)), places] == 0).double().mean()),
+    }
+
+
+def head_table(rows: Iterable[Mapping]) -> pandas.DataFrame:
+    """The rows that `describe` makes, by layer and head."""
+    import pandas
+
+    return pandas.DataFrame(rows).set_index(["layer", "head"])

@@ -129,9 +129,3 @@ class HeadTrace:
                 raise ValueError("arrays of unequal lengths")
             own = {name: arrays[name] for name in (*names, "selected")}
             return cls(**own, series=series, meta=dict(header["meta"]))
-
-
-def alike(W: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Cosines (R, H) of matrices (R, H, d, d) with those of (H, d, d)."""
-    norms = np.linalg.norm(W, axis=(2, 3)) * np.linalg.norm(target, axis=(1, 2))
-    return np.einsum("rhij,hij->rh", W, target) / norms

@@ -15,8 +15,9 @@ from ..._validate import as_tensor, short
 from ..._validate.sequences import real_mask
 from ...errors import DtypeError, RangeError
 
-Inputs = Mapping | torch.Tensor
-KNOWN = ("input_ids", "attention_mask", "token_type_ids")
+Inputs = Mapping[str, Any]  # a single tensor under ALONE
+ALONE = ""
+KNOWN = ("attention_mask", "token_type_ids")
 
 
 def prepared(model, inputs, tokenizer) -> tuple[Inputs, list | None]:
@@ -27,15 +28,15 @@ def prepared(model, inputs, tokenizer) -> tuple[Inputs, list | None]:
     if isinstance(inputs, list):
         inputs = _from_rows(model, inputs, tokenizer)
     if isinstance(inputs, torch.Tensor):
-        tensors, ids = [inputs], inputs
-    else:
-        inputs = {name: _tensor(each) for name, each in inputs.items()}
-        tensors = [each for each in inputs.values() if isinstance(each, torch.Tensor)]
-        ids = inputs.get("input_ids")
-        _require_named(model, inputs)
-        _require_tokens(inputs.get("attention_mask"))
+        inputs = {ALONE: inputs}
+    inputs = {name: _tensor(each) for name, each in inputs.items()}
+    _require_named(model, inputs)
+    real, ids = tokens_of(model, inputs), ids_of(inputs)
+    if real is not None:
+        require_real(real.sum(dim=1))
+    tensors = _tensors(inputs)
     if not tensors or any(each.ndim == 0 for each in tensors):
-        _refuse(f"a {type(inputs).__name__} without any")
+        _refuse("inputs without any")
     words = None
     if tokenizer is not None and ids is not None and ids.ndim == 2 and not ids.is_floating_point():
         words = [tokenizer.convert_ids_to_tokens(row.tolist()) for row in ids]
@@ -52,7 +53,16 @@ def _tensor(value):
         raise DtypeError("inputs", expected=error.expected, got=error.got, remedy=REMEDY) from None
 
 
-def as_inputs(inputs) -> Inputs | list:
+def ids_of(inputs: Inputs) -> torch.Tensor | None:
+    """The ids, or the one tensor that is given."""
+    return inputs.get("input_ids", inputs.get(ALONE))
+
+
+def _tensors(inputs: Inputs) -> list[torch.Tensor]:
+    return [each for each in inputs.values() if isinstance(each, torch.Tensor)]
+
+
+def as_inputs(inputs) -> Mapping | torch.Tensor | list:
     """A mapping, a tensor, or a list of what any other container holds."""
     if isinstance(inputs, np.ndarray) and inputs.dtype.kind in "biuf":
         inputs = as_tensor("inputs", inputs)
@@ -66,7 +76,7 @@ def as_inputs(inputs) -> Inputs | list:
     return list(inputs)
 
 
-def _from_rows(model, rows: list, tokenizer) -> Inputs:
+def _from_rows(model, rows: list, tokenizer) -> Mapping | torch.Tensor:
     """Sentences, or rows of ids or of other numbers."""
     if not rows or tokenizer is None and isinstance(rows[0], str):
         _refuse("sentences without a tokenizer" if rows else "none")
@@ -126,17 +136,17 @@ def _cut(model, tokenizer, sentences, rows) -> list:
 def _padded(model, rows, pad: int) -> dict[str, torch.Tensor]:
     """Rows padded on the right, with the mask that says where."""
     lengths = torch.tensor([len(row["input_ids"]) for row in rows])
-    takes = takes_of(model)
-    known = {name for name in KNOWN if name in rows[0] and (not takes or name in takes)}
+    takes = takes_of(model) or {"input_ids", *KNOWN}
+    kept = {"input_ids": pad} | {name: 0 for name in KNOWN if name in rows[0] and name in takes}
     named = {
         name: nn.utils.rnn.pad_sequence(
             [torch.tensor(row[name], dtype=torch.long) for row in rows],
             batch_first=True,
-            padding_value=pad if name == "input_ids" else 0,
+            padding_value=value,
         )
-        for name in sorted(known | {"input_ids"})
+        for name, value in kept.items()
     }
-    if not takes or "attention_mask" in takes:
+    if "attention_mask" in takes:
         named["attention_mask"] = real_mask(lengths, named["input_ids"].shape[1]).long()
     elif len(set(lengths.tolist())) > 1:
         raise RangeError(
@@ -145,7 +155,7 @@ def _padded(model, rows, pad: int) -> dict[str, torch.Tensor]:
             got=f"{int(lengths.min())} to {int(lengths.max())} tokens",
             remedy="record them one by one",
         )
-    return named if not takes or "input_ids" in takes else {"inputs": named["input_ids"]}
+    return named if "input_ids" in takes else {"inputs": named["input_ids"]}
 
 
 def takes_of(model: nn.Module) -> set[str]:
@@ -157,19 +167,16 @@ def takes_of(model: nn.Module) -> set[str]:
         for each in found
         if each.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)
     }
-    if any(each.kind is kinds.VAR_KEYWORD for each in found) and not _own_forward(model):
+    # a model of `transformers` swallows what it does not know
+    own = hasattr(type(model), "set_attn_implementation")
+    if not own and any(each.kind is kinds.VAR_KEYWORD for each in found):
         names = names.union(*(takes_of(part) for part in model.children()))
     return names
 
 
-def _own_forward(model) -> bool:
-    """Whether this is a model of `transformers`, which swallows what it does not know."""
-    return hasattr(type(model), "set_attn_implementation")
-
-
 def _require_named(model, named: Mapping) -> None:
     takes = takes_of(model)
-    unknown = sorted(set(named) - takes) if takes else []
+    unknown = sorted(set(named) - takes - {ALONE}) if takes else []
     if unknown:
         raise RangeError(
             "inputs",
@@ -181,20 +188,13 @@ def _require_named(model, named: Mapping) -> None:
 
 def tokens_of(model, inputs: Inputs) -> torch.Tensor | None:
     """(n, T) bool, which tokens are no padding, if the model is told; without its mask all are."""
-    if isinstance(inputs, Mapping):
-        mask, ids = inputs.get("attention_mask"), inputs.get("input_ids")
-    else:
-        mask, ids = None, inputs
+    mask, ids = inputs.get("attention_mask"), ids_of(inputs)
     if isinstance(mask, torch.Tensor) and mask.ndim == 2:
         return mask.bool().cpu()
-    if mask is not None or ids is None or ids.ndim != 2 or "attention_mask" not in takes_of(model):
+    if mask is not None or not isinstance(ids, torch.Tensor) or ids.ndim != 2:
         return None
-    return torch.ones(ids.shape, dtype=torch.bool)
-
-
-def _require_tokens(mask) -> None:
-    if isinstance(mask, torch.Tensor) and mask.ndim == 2:
-        require_real(mask.sum(dim=1))
+    named = "attention_mask" in takes_of(model)
+    return torch.ones(ids.shape, dtype=torch.bool) if named else None
 
 
 def require_real(counts: torch.Tensor) -> None:
@@ -214,26 +214,22 @@ def placed(model, inputs: Inputs) -> Inputs:
     devices = [each.device for each in model.parameters()]
     if not devices or any(device.type == "meta" for device in devices):
         return inputs
-    if isinstance(inputs, torch.Tensor):
-        return inputs.to(devices[0])
     tensor = torch.Tensor
     return {k: v.to(devices[0]) if isinstance(v, tensor) else v for k, v in inputs.items()}
 
 
 def in_parts(model, inputs: Inputs, size: int) -> Iterator[Inputs]:
     """The inputs in parts of so many sequences."""
-    whole = any(isinstance(part, nn.MultiheadAttention) for part in model.modules())
-    if isinstance(inputs, torch.Tensor):
-        yield from [inputs] if whole else inputs.split(size)
+    if any(isinstance(part, nn.MultiheadAttention) for part in model.modules()):
+        yield inputs
         return
-    count = len(next(each for each in inputs.values() if isinstance(each, torch.Tensor)))
-    for start in range(0, count, count if whole else size):
-        yield inputs if whole else rows_of(inputs, slice(start, start + size))
+    for start in range(0, len(_tensors(inputs)[0]), size):
+        yield rows_of(inputs, slice(start, start + size))
 
 
-def rows_of(inputs: Mapping, rows: slice) -> dict[str, Any]:
+def rows_of(inputs: Inputs, rows: slice) -> dict[str, Any]:
     """Some of the sequences."""
-    count = len(next(each for each in inputs.values() if isinstance(each, torch.Tensor)))
+    count = len(_tensors(inputs)[0])
     return {
         k: v[rows] if isinstance(v, torch.Tensor) and v.ndim and len(v) == count else v
         for k, v in inputs.items()
@@ -242,8 +238,7 @@ def rows_of(inputs: Mapping, rows: slice) -> dict[str, Any]:
 
 def too_long(model, part: Inputs) -> RangeError | None:
     """The error of sequences that are longer than the model has positions."""
-    ids = part.get("input_ids") if isinstance(part, Mapping) else part
-    most = longest(model)
+    ids, most = ids_of(part), longest(model)
     if most is None or not isinstance(ids, torch.Tensor) or ids.ndim != 2 or ids.shape[1] <= most:
         return None
     return RangeError(

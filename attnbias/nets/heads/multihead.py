@@ -73,12 +73,12 @@ def _masks(given: dict, q, k) -> tuple[torch.Tensor, ...]:
     seen = torch.ones(b, 1, S, T, dtype=torch.bool, device=q.device)
     padding, mask = given.get("key_padding_mask"), given.get("attn_mask")
     if padding is not None:
-        padding = (padding if padding.ndim == 2 else padding[None])[:, None, None]
+        padding = padding.reshape(b, 1, 1, T)
     if mask is not None:
-        mask = mask[None, None] if mask.ndim == 2 else mask.unflatten(0, (b, heads))
+        mask = mask.reshape(-1, heads if mask.ndim == 3 else 1, S, T)
     for each in (padding, mask):
         if each is not None:
-            found = hiding(each) if each.is_floating_point() else (~each,)
+            found = hiding(each if each.is_floating_point() else ~each)
             if not found:
                 return ()
             seen = seen & found[0]

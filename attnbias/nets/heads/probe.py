@@ -18,7 +18,7 @@ from ..._validate import require_int, require_type
 from ...data._source import translated
 from ...errors import InfeasibleError, RangeError, SolverError, TiedTokensError
 from .head import STREAM, Head
-from .head_trace import HeadTrace, alike
+from .head_trace import HeadTrace
 from .inputs import as_inputs, require_any_tokenizer
 from .record import Wanted, record_heads
 
@@ -147,7 +147,8 @@ class HeadProbe:
         series = dict(zip(MEASURED, np.moveaxis(kept["values"], 2, 0), strict=True))
         moved = np.linalg.norm(np.diff(W, axis=0, prepend=W[:1]), axis=(2, 3))
         series["path"] = moved.cumsum(axis=0)
-        series["cosine_end"] = alike(W, kept["W_mm"])
+        norms = np.linalg.norm(W, axis=(2, 3)) * np.linalg.norm(kept["W_mm"], axis=(1, 2))
+        series["cosine_end"] = np.einsum("rhij,hij->rh", W, kept["W_mm"]) / norms
         series["kept"] = (kept["selected"] == kept["selected"][-1]).mean(axis=2)
         meta = {"provenance": provenance()}
         layer, head, query = kept["name"].T

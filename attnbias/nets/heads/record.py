@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
@@ -16,11 +16,10 @@ from ...errors import AttnBiasError, DtypeError, RangeError
 from .agreement import settled
 from .body import body_of, require_read, with_positions
 from .calls import Call, Tape, recording, refuse
-from .head import KEYS, STREAM, TURNED, Head
-from .inputs import Inputs, in_parts, placed, prepared, require_real, tokens_of, too_long
+from .head import KEYS, STREAM, TURNED, Head, describe, head_table
+from .inputs import ALONE, Inputs, in_parts, placed, prepared, require_real, tokens_of, too_long
 from .multihead import hooks_of
 from .stream import at_queries, gathered, joined, packed
-from .table import describe, head_table
 
 if TYPE_CHECKING:
     import pandas
@@ -117,12 +116,12 @@ def record_heads(
 
 def _pass(model: nn.Module, part: Inputs) -> None:
     try:
-        if isinstance(part, Mapping):
+        if ALONE not in part:
             model(**part)
         elif isinstance(model, nn.MultiheadAttention):  # of one tensor: self-attention
-            model(part, part, part)
+            model(*[part[ALONE]] * 3)
         else:
-            model(part)
+            model(part[ALONE])
     except AttnBiasError:
         raise
     except (TypeError, ValueError, IndexError, RuntimeError, AttributeError) as error:
@@ -222,6 +221,8 @@ class Heads(Sequence[Head]):
         require_type("wanted", wanted, Wanted, "what was recorded", "use record_heads")
         self.layers, self.heads = tuple(wanted.layers or ()), tuple(wanted.heads or ())
         self.queries, self._tokens = tuple(wanted.queries), tokens
+        places = range(len(self.queries))
+        self._places = [*itertools.product(self.layers, self.heads, places)]
         self._records = {
             layer: joined(parts, len(self.queries), wanted.modules[layer], turns)
             for layer, parts in wanted.parts.items()
@@ -233,7 +234,7 @@ class Heads(Sequence[Head]):
         return f"Heads({len(self.layers)} layers x {len(self.heads)} heads, query {asked}, n={n})"
 
     def __len__(self) -> int:
-        return len(self.layers) * len(self.heads) * len(self.queries)
+        return len(self._places)
 
     @overload
     def __getitem__(self, index: int | tuple[int, ...]) -> Head: ...
@@ -241,13 +242,9 @@ class Heads(Sequence[Head]):
     def __getitem__(self, index: slice) -> list[Head]: ...
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+            return [self._made(*place) for place in self._places[index]]
         if not isinstance(index, tuple):
-            if not -len(self) <= require_int("index", index, low=-(2**31)) < len(self):
-                raise IndexError(index)  # ends a loop over a sequence
-            index, query = divmod(index % len(self), len(self.queries))
-            layer, head = divmod(index, len(self.heads))
-            return self._made(self.layers[layer], self.heads[head], query)
+            return self._made(*self._places[require_int("index", index, low=-(2**31))])
         index = (*index, *self.queries[: len(index) == 2])
         if len(index) != 3:
             raise IndexError("heads[layer, head] or heads[layer, head, query]")
@@ -263,7 +260,7 @@ class Heads(Sequence[Head]):
         Returns
         -------
         pandas.DataFrame
-            By layer and head, the columns that `attnbias.nets.heads.table.describe` gives.
+            By layer and head, the columns that `attnbias.nets.heads.head.describe` gives.
 
         Raises
         ------
@@ -276,42 +273,39 @@ class Heads(Sequence[Head]):
     def _made(self, layer: int, number: int, at: int) -> Head:
         """The head in the residual stream, if that gives the recorded logits, else by its keys."""
         record = self._records[layer]
-        call, n = record.call, len(record.position)
+        call, place = record.call, record.position[:, at]
+        rows = torch.arange(len(place))
         group = number // (call.q.shape[1] // call.k.shape[1])
         allowed = call.masks[0].expand(-1, call.q.shape[1], -1, -1)[:, number, at]
-        order, lengths = packed(allowed, record.position[:, at])
+        order, lengths = packed(allowed, place)
         q = call.q[:, number, at].double()
         k = gathered(call.k[:, group].double(), order, lengths)
         inside = real_mask(lengths, order.shape[1])
         logits = (torch.einsum("nd,ntd->nt", q, k) * call.scale).masked_fill(~inside, -torch.inf)
         words = self._tokens and [
-            [self._tokens[i][t] for t in order[i, : lengths[i]].tolist()] for i in range(n)
+            [self._tokens[i][t] for t in order[i, : lengths[i]].tolist()] for i in rows.tolist()
         ]
-        width = torch.eye(q.shape[1], dtype=torch.float64) * call.scale
-        values = gathered(call.v[:, group], order, lengths).double()
-        places = (record.real.long().cumsum(dim=1) - 1).gather(1, order)
-        head = Head(
-            width,
-            k,
+        W, X, space = torch.eye(q.shape[1], dtype=torch.float64) * call.scale, k, KEYS
+        queries: torch.Tensor | None = q
+        if record.stream is not None:
+            states, K, Q, turned = record.stream
+            W, X = K[group].T @ Q[number] * record.factor, gathered(states, order, lengths)
+            queries = None if bool(allowed[rows, place].all()) else states[rows, place]
+            space = TURNED if turned else STREAM
+        return Head(
+            W,
+            X,
             lengths,
             words,
             logits.softmax(dim=1),
             layer,
             number,
             self.queries[at],
-            q,
-            values,
-            KEYS,
-            places,
+            queries,
+            gathered(call.v[:, group], order, lengths).double(),
+            space,
+            (record.real.long().cumsum(dim=1) - 1).gather(1, order),
         )
-        sees_itself = bool(allowed[torch.arange(n), record.position[:, at]].all())
-        if record.stream is None:
-            return head
-        states, K, Q, turned = record.stream
-        queries = None if sees_itself else states[torch.arange(n), record.position[:, at]]
-        W, X = K[group].T @ Q[number] * record.factor, gathered(states, order, lengths)
-        space = TURNED if turned else STREAM
-        return dataclasses.replace(head, W=W, X=X, queries=queries, space=space)
 
 
 def _numbers(name: str, given) -> list[int] | None:

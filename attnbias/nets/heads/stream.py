@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..._validate import require_int, require_number
-from ..._validate.sequences import as_lengths, real_mask, without_padding
-from ...errors import RangeError, ShapeError
+from ..._validate.sequences import without_padding
+from ...errors import RangeError
 from .agreement import agrees, differs
 from .calls import Call
 from .maps import maps_of
@@ -54,14 +53,11 @@ class Record:
 
 def at_queries(module, call: Call, mask: torch.Tensor, position: torch.Tensor) -> Call:
     """The call at some queries (n, S) alone, on the CPU; each sequence agrees with them."""
-    place = position.to(call.q.device)
-    q = call.q.gather(2, place[:, None, :, None].expand(-1, call.q.shape[1], -1, call.q.shape[3]))
-    rows = place[:, None, :, None].expand(-1, mask.shape[1], -1, mask.shape[3])
+    place = position.to(call.q.device)[:, None, :, None]
+    q, mask = call.q.take_along_dim(place, dim=2), mask.take_along_dim(place, dim=2).cpu()
     out = call.out
     if out is not None:
-        out = out.flatten(2) if out.ndim > 3 else out
-        out = out.gather(1, place[:, :, None].expand(-1, -1, out.shape[2]))
-    mask = mask.gather(2, rows).cpu()
+        out = out.flatten(2).take_along_dim(place[:, 0], dim=1)
     parts: dict[str, Any] = {"q": q, "k": call.k, "v": call.v, "out": out, "x": call.x}
     parts = {name: part if part is None else part.detach().cpu() for name, part in parts.items()}
     cut = dataclasses.replace(call, **parts, masks=(mask,), weights=None)
@@ -116,8 +112,8 @@ def _alike(record: Record, keys, queries) -> bool:
     Within what the model's precision leaves of them; what is added to all logits of a query is
     seen by no softmax.
     """
-    call, rows = record.call, torch.arange(len(record.position))[:, None]
-    asked = queries.transpose(1, 2)[rows, record.position].transpose(1, 2)
+    call = record.call
+    asked = queries.take_along_dim(record.position[:, None, :, None], dim=2)
     if keys.shape != call.k.shape or asked.shape != call.q.shape:
         return False
     near = max(FLOAT32, 4 * torch.finfo(call.q.dtype).eps)
@@ -209,24 +205,3 @@ def packed(allowed: torch.Tensor, place: torch.Tensor) -> tuple[torch.Tensor, to
 def gathered(values: torch.Tensor, order: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     """(n, L, ...) the rows of (n, T, ...) in that order; padding is 0."""
     return without_padding(values[torch.arange(len(order))[:, None], order], lengths)[0]
-
-
-def scaled(scale, width: int) -> float:
-    return width**-0.5 if scale is None else require_number("scale", scale, high=1e100, low=1e-100)
-
-
-def asked(name: str, X: torch.Tensor, lengths, query) -> tuple[torch.Tensor, torch.Tensor]:
-    """`packed` for sequences (n, T, d) that a query sees whole."""
-    n, T, _ = X.shape
-    if T < 2:
-        raise ShapeError(
-            name,
-            expected="at least 2 tokens a sequence",
-            got="T = 1",
-            remedy="attention over one token selects nothing; add tokens",
-        )
-    lengths = torch.full((n,), T) if lengths is None else lengths
-    lengths = as_lengths(lengths, X, low=2)
-    shortest = int(lengths.min())
-    query = require_int("query", query, low=-shortest, high=shortest - 1)
-    return packed(real_mask(lengths, T), query % lengths)

@@ -63,61 +63,61 @@ def test_at_its_full_length_a_claim_can_fail():
     assert unless_short(at_most("a", "a number", 1.0, 1.0), {"steps": 1}).verdict == "holds"
 
 
-BAD = {
+BAD = {  # the experiment, its settings, and what is named if not the setting
     RangeError: [
-        ("fig5", "name", {}),
-        ("fig2", "sead", {"sead": 3}),
-        ("fig2", "seeds", {"seeds": 0}),
-        ("fig2", "seeds", {"seeds": [0, -1]}),
-        ("fig2", "steps", {"steps": 999}),
-        ("fig2", "start_norm", {"start_norm": -1.0}),
-        ("fig2", "d", {"d": 3}),
-        ("fig2", "step_size", {"gd_step_size": 0.0}),
-        ("fig2", "seeds", {"seeds": 10**6 + 1}),
-        ("fig2", "number of seeds", {"seeds": itertools.count()}),
-        ("fig3", "number of seeds", {"seeds": [0] * 10**6}),
-        ("fig3", "seeds", {"seeds": 10**6}),
-        ("fig3", "seeds", {"seeds": [0, 1, np.int64(0)]}),
-        ("fig2", "loss", {"loss": "hinge"}),
-        ("fig2", "record", {"record": [10, 100, 1000]}),
-        ("fig2", "record", {"record": range(1000, 10_001, 100)}),
-        ("fig3", "sigma", {"sigma": 0}),
-        ("fig3", "alpha", {"alpha": -1}),
-        ("fig3", "T", {"T": 1}),
-        ("fig3", "step_size", {"gd_step_size": 0}),
-        ("fig3", "start_norm", {"start_norm": 0.1}),
-        ("fig8", "scales", {"scales": [1, 2]}),
-        ("fig8", "scales", {"scales": [1, 4, 2]}),
-        ("fig8", "scales", {"scales": [0, 1, 2]}),
-        ("fig8", "scales", {"scales": [1, 1 + 1e-12, 2, 3]}),
-        ("fig8", "seeds", {"seeds": 3}),
-        ("fig8", "steps", {"steps": 10}),
-        ("fig8", "step_size", {"gd_step_size": -1}),
-        ("fig9", "patch", {"patch": 5}),
-        ("fig9", "record", {"record": [10_001]}),
-        ("fig9", "record", {"record": 5}),
-        ("fig10", "source", {"source": "web"}),
-        ("fig10", "texts", {"texts": {"MNLI": 3}}),
-        ("fig10", "texts of NLI", {"texts": {"NLI": 0}}),
-        ("fig10", "max_length", {"max_length": 2}),
-        ("fig10", "seed", {"seed": -1}),
+        ("fig5", {}, "name"),
+        ("fig2", {"sead": 3}),
+        ("fig2", {"seeds": 0}),
+        ("fig2", {"seeds": [0, -1]}),
+        ("fig2", {"steps": 999}),
+        ("fig2", {"start_norm": -1.0}),
+        ("fig2", {"d": 3}),
+        ("fig2", {"gd_step_size": 0.0}, "step_size"),
+        ("fig2", {"seeds": 10**6 + 1}),
+        ("fig2", {"seeds": itertools.count()}, "number of seeds"),
+        ("fig3", {"seeds": [0] * 10**6}, "number of seeds"),
+        ("fig3", {"seeds": 10**6}),
+        ("fig3", {"seeds": [0, 1, np.int64(0)]}),
+        ("fig2", {"loss": "hinge"}),
+        ("fig2", {"record": [10, 100, 1000]}),
+        ("fig2", {"record": range(1000, 10_001, 100)}),
+        ("fig3", {"sigma": 0}),
+        ("fig3", {"alpha": -1}),
+        ("fig3", {"T": 1}),
+        ("fig3", {"gd_step_size": 0}, "step_size"),
+        ("fig3", {"start_norm": 0.1}),
+        ("fig8", {"scales": [1, 2]}),
+        ("fig8", {"scales": [1, 4, 2]}),
+        ("fig8", {"scales": [0, 1, 2]}),
+        ("fig8", {"scales": [1, 1 + 1e-12, 2, 3]}),
+        ("fig8", {"seeds": 3}),
+        ("fig8", {"steps": 10}),
+        ("fig8", {"gd_step_size": -1}, "step_size"),
+        ("fig9", {"patch": 5}),
+        ("fig9", {"record": [10_001]}),
+        ("fig9", {"record": 5}),
+        ("fig10", {"source": "web"}),
+        ("fig10", {"texts": {"MNLI": 3}}),
+        ("fig10", {"texts": {"NLI": 0}}, "texts of NLI"),
+        ("fig10", {"max_length": 2}),
+        ("fig10", {"seed": -1}),
     ],
     DtypeError: [
-        ("fig2", "seeds", {"seeds": []}),
-        ("fig2", "seeds", {"seeds": "three"}),
-        ("fig2", "seeds", {"seeds": [0, 1.5]}),
-        ("fig9", "steps", {"steps": True}),
-        ("fig9", "step_size", {"ngd_step_size": "fast"}),
-        ("fig2", "progress", {"progress": "yes"}),
-        ("fig8", "scales", {"scales": 4.0}),
-        ("fig8", "scales", {"scales": [1, "2", 3]}),
-        ("fig10", "texts", {"texts": 3}),
-        ("fig10", "progress", {"progress": "yes"}),
+        ("fig2", {"seeds": []}),
+        ("fig2", {"seeds": "three"}),
+        ("fig2", {"seeds": [0, 1.5]}),
+        ("fig9", {"steps": True}),
+        ("fig9", {"ngd_step_size": "fast"}, "step_size"),
+        ("fig2", {"progress": "yes"}),
+        ("fig8", {"scales": 4.0}),
+        ("fig8", {"scales": [1, "2", 3]}),
+        ("fig10", {"texts": 3}),
+        ("fig10", {"progress": "yes"}),
     ],
     MissingFileError: [
-        ("fig10", "/no/such/folder/fig10.json", {"out": "/no/such/folder"}),
+        ("fig10", {"out": "/no/such/folder"}, "/no/such/folder/fig10.json"),
     ],
-    DeviceError: [("fig9", "device", {"device": "abacus"})],
+    DeviceError: [("fig9", {"device": "abacus"})],
 }
 
 
@@ -127,10 +127,14 @@ GIVEN = {
 
 
 @pytest.mark.parametrize(
-    ("error", "name", "fault", "settings"),
-    [(error, *case) for error, cases in BAD.items() for case in cases],
+    ("error", "name", "settings", "fault"),
+    [
+        (error, name, settings, *(fault or settings))
+        for error, cases in BAD.items()
+        for name, settings, *fault in cases
+    ],
 )
-def test_bad_settings_are_named(error, name, fault, settings):
+def test_bad_settings_are_named(error, name, settings, fault):
     with pytest.raises(error) as caught:
         experiments.run(name, **GIVEN.get(name, {}) | settings)
     assert caught.value.what == fault

@@ -11,7 +11,7 @@ import torch
 from accelerate.state import AcceleratorState
 from hypothesis import given
 from hypothesis import strategies as st
-from networks import Points, network, same_curves
+from networks import Points, network, same_curves, training
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
@@ -23,12 +23,11 @@ from attnbias.experiments.claims import networks as claims
 from attnbias.experiments.forms import Json
 from attnbias.experiments.networks import desk, figures
 from attnbias.experiments.networks.figures import fig1, fig6
-from attnbias.experiments.networks.files import CODECS, KEYS, frame
+from attnbias.experiments.networks.files import CODECS, frame
 from attnbias.experiments.networks.files import words as lines
-from attnbias.experiments.networks.merge import merged
-from attnbias.experiments.networks.runs import OPTIMIZERS, Recipe, _values, train_all
+from attnbias.experiments.networks.runs import OPTIMIZERS, Recipe, _values, merged, train_all
 from attnbias.experiments.runs import exact_word
-from attnbias.nets import TrainingLog, fit
+from attnbias.nets import TrainingLog
 from attnbias.nets.data.text import load_toxic
 from attnbias.nets.log import CURVES
 
@@ -39,7 +38,7 @@ def no_claims(result) -> CheckTable:
     return CheckTable(())
 
 
-POINTS = Json("points", "Points", no_claims, lines, frame, "network experiment", KEYS, CODECS)
+POINTS = Json("points", "Points", no_claims, lines, frame, "network experiment", CODECS)
 BOTH = ["SGD", "SNGD"]
 
 
@@ -49,18 +48,9 @@ def run(build=lambda seed: network(), seeds=2, *, grids=GRIDS, optimizers=BOTH, 
     return train_all(recipe, seeds, **{"records": 2, "optimizers": optimizers} | options)
 
 
-def alone(label, value, seed):
+def alone(label, value, seed, steps=20):
     """What `run` must find: the same run by `fit`."""
-    return fit(
-        network(),
-        Points(),
-        Points(16, seed=1),
-        OPTIMIZERS[label](value),
-        batch_size=8,
-        steps=20,
-        record_every=10,
-        seed=seed,
-    )
+    return training(OPTIMIZERS[label](value), steps=steps, record_every=steps // 2, seed=seed)
 
 
 class TestTrainAll:
@@ -322,17 +312,7 @@ class TestFiles:
         result = run(optimizers=["SGD"], step_sizes={"SGD": values}, seeds=1, steps=2)
         assert [*result.losses["SGD"]] == ["0.1", "0.10000001", "0.3"]
         for value, (loss,) in result.losses["SGD"].items():
-            log = fit(
-                network(),
-                Points(),
-                Points(16, seed=1),
-                OPTIMIZERS["SGD"](float(value)),
-                batch_size=8,
-                steps=2,
-                record_every=1,
-                seed=0,
-            )
-            assert loss == log["train_loss"][-1]
+            assert loss == alone("SGD", float(value), 0, steps=2)["train_loss"][-1]
 
     @given(st.floats(min_value=1e-300, allow_infinity=False))
     def test_the_word_for_a_number_is_that_number(self, value):

@@ -76,15 +76,7 @@ class TestAgainstAPlainLoop:
                 seen.extend(rows.tolist()) if len(rows) == 8 else None
                 return super().batch(rows)
 
-        fit(
-            network(),
-            Watched(),
-            Points(16),
-            OPTIMIZERS["SGD"],
-            steps=8,
-            batch_size=8,
-            record_every=8,
-        )
+        training("SGD", train=Watched(), steps=8, record_every=8)
         assert sorted(seen[:32]) == sorted(seen[32:]) == list(range(32))
         assert seen[:32] != seen[32:]
 
@@ -132,16 +124,7 @@ class TestResume:
             training("SGD", checkpoint=state, steps=60)
         wider = torch.nn.Sequential(torch.nn.Linear(2, 2))
         with pytest.raises(FileFormatError, match="with model = Sequential"):
-            fit(
-                wider,
-                Points(),
-                Points(16, seed=1),
-                OPTIMIZERS["SGD"],
-                steps=40,
-                batch_size=8,
-                record_every=5,
-                checkpoint=state,
-            )
+            training("SGD", model=wider, checkpoint=state)
 
     OTHERS = [
         (
@@ -162,12 +145,12 @@ class TestResume:
     ]
 
     @staticmethod
-    def short(state, make=OPTIMIZERS["SGD"], train=None, test=None, dropout=0.2, shift=0.0, **more):
-        model, settings = network(dropout), {"steps": 2, "batch_size": 8, "record_every": 1}
+    def short(state, make="SGD", dropout=0.2, shift=0.0, **more):
+        model = network(dropout)
         with torch.no_grad():
             model[0].bias += shift
-        test, train = test or Points(16, seed=1), train or Points()
-        return fit(model, train, test, make, checkpoint=state, **settings | more)
+        options = {"model": model, "steps": 2, "record_every": 1} | more
+        return training(make, checkpoint=state, **options)
 
     def test_another_run_is_not_taken_for_this_one(self, tmp_path):
         state = tmp_path / "state.npz"
@@ -197,21 +180,14 @@ class TestResume:
 
     @pytest.mark.parametrize("edit", [{"trained": 1.001}, {"evaluated": 0.999}])
     def test_an_edited_model_is_not_taken_for_this_one(self, tmp_path, edit):
-        def run(**where):
-            model, settings = (
-                self.model_with(**where.pop("edit", {})),
-                {"steps": 2, "batch_size": 8},
-            )
-            make = OPTIMIZERS["SGD"]
-            return fit(
-                model, Points(), Points(16, seed=1), make, record_every=1, **settings, **where
-            )
+        def run(where, **edit):
+            return self.short(where, model=self.model_with(**edit))
 
         state = tmp_path / "state.npz"
-        assert same_curves(run(checkpoint=state), run())  # its statistics are as they were
+        assert same_curves(run(state), run(None))  # its statistics are as they were
         with pytest.raises(FileFormatError, match="outputs"):
-            run(checkpoint=state, edit=edit)
-        assert same_curves(run(checkpoint=state), run())
+            run(state, **edit)
+        assert same_curves(run(state), run(None))
 
     @staticmethod
     def own_optimizer(factor, decay=0.0):
@@ -323,9 +299,8 @@ class Explosive(torch.nn.Module):
         return self.inner(input)
 
 
-def explode(folder, error=None, **options):
-    settings = {"steps": 40, "batch_size": 8, "record_every": 5, "checkpoint": folder / "state.npz"}
-    return fit(Explosive(17, error), Points(), Points(16), OPTIMIZERS["SGD"], **settings | options)
+def explode(folder, error=None):
+    return training("SGD", model=Explosive(17, error), checkpoint=folder / "state.npz")
 
 
 class TestFailures:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from foreign import SENTENCES, bare_tokenizer, offload, save_model
+from foreign import BERT, GPT2, SENTENCES, VIT, bare_tokenizer, made, offload, save_model
 from torch import nn
 
 from attnbias import cli
@@ -16,31 +16,9 @@ from attnbias.nets.heads.agreement import agrees
 from attnbias.nets.heads.calls import Call, roles_of
 
 transformers = pytest.importorskip("transformers")
-SIZES = dict(
-    hidden_size=32,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    vocab_size=50,
-    intermediate_size=48,
-    max_position_embeddings=64,
-    pad_token_id=0,
-)
-GPT2 = dict(
-    vocab_size=300, n_embd=32, n_head=4, n_layer=2, n_positions=16, bos_token_id=0, eos_token_id=0
-)
+GPT = GPT2 | dict(vocab_size=300, n_positions=16, bos_token_id=0, eos_token_id=0)
 IDS = torch.randint(3, 50, (3, 7), generator=torch.Generator().manual_seed(0))
 FLOAT32 = 2e-6  # weights of logits of size 10, computed in float32 by another route
-
-
-def made(name, kind="Model", **sizes):
-    """A model with random weights, large enough that its attention is no average."""
-    torch.manual_seed(0)
-    config = getattr(transformers, f"{name}Config")(**sizes or SIZES)
-    model = getattr(transformers, name + kind)(config)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.add_(0.2 * torch.randn_like(weight))
-    return model.eval()
 
 
 def same_heads(one, other, atol=0.0):
@@ -63,7 +41,7 @@ class TestTokenizers:
         for a, b in zip(found, alone, strict=True):
             assert (a.attention[1, :size] - b.attention[0]).abs().max() < FLOAT32
             assert a.tokens[1] == b.tokens[0]
-        gpt = made("GPT2", **GPT2)
+        gpt = made("GPT2", **GPT)
         probe = HeadProbe(SENTENCES, tokenizer=bare_tokenizer(), layers=1)
         probe(gpt, 0)
         assert probe.trace().selected.shape == (1, 4, 3)
@@ -93,7 +71,7 @@ class TestTokenizers:
 
     @pytest.mark.parametrize("kind", [np.array, pd.Series, pd.Index, tuple, iter])
     def test_sentences_come_in_any_container(self, kind):
-        gpt, tokenizer = made("GPT2", **GPT2), bare_tokenizer()
+        gpt, tokenizer = made("GPT2", **GPT), bare_tokenizer()
         right = record_heads(gpt, SENTENCES, tokenizer=tokenizer)
         same_heads(record_heads(gpt, kind(SENTENCES), tokenizer=tokenizer), right)
 
@@ -116,7 +94,7 @@ class TestTokenizers:
         assert (ragged[5].attention[1, :4] - alone[5].attention[0]).abs().max() < FLOAT32
 
     def test_what_is_neither_is_refused(self):
-        gpt, tokenizer = made("GPT2", **GPT2), bare_tokenizer()
+        gpt, tokenizer = made("GPT2", **GPT), bare_tokenizer()
         for inputs in (
             "A dog.",
             [1, 2],
@@ -137,7 +115,7 @@ class TestLengths:
         encoder = nn.TransformerEncoder(
             nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), 1, enable_nested_tensor=False
         )
-        gpt, tokenizer = made("GPT2", **GPT2), bare_tokenizer()
+        gpt, tokenizer = made("GPT2", **GPT), bare_tokenizer()
         for call in (
             lambda: record_heads(made("Bert"), {"input_ids": IDS, "attention_mask": mask}),
             lambda: record_heads(
@@ -149,7 +127,7 @@ class TestLengths:
                 call()
 
     def test_sequences_longer_than_the_positions_are_named(self):
-        gpt, tokenizer = made("GPT2", **GPT2), bare_tokenizer()
+        gpt, tokenizer = made("GPT2", **GPT), bare_tokenizer()
         with pytest.raises(RangeError, match="at most 16 tokens.*got 20"):
             record_heads(gpt, torch.randint(3, 50, (2, 20)))
         with pytest.warns(UserWarning, match=r"sentences \[0\] are cut to 16 tokens"):
@@ -294,7 +272,7 @@ class TestAgreement:
         assert len(record_heads(Noisy(), IDS)) == 8
 
     def test_a_model_that_is_compiled_or_run_in_another_precision_is_recorded(self):
-        model = made("Qwen2", **SIZES | dict(num_key_value_heads=2))
+        model = made("Qwen2", **BERT | dict(num_key_value_heads=2))
         right, compiled = record_heads(model, IDS), torch.compile(model, backend="eager")
         compiled(IDS)
         same_heads(record_heads(compiled, IDS), right)
@@ -323,12 +301,14 @@ class Outer(nn.Module):
         return self.inner(self.change(input_ids))
 
 
+CHANGES = [lambda ids: ids.flip(1), lambda ids: torch.cat([ids[:, :1], ids], 1)]
+
+
 class TestWrappers:
     @pytest.mark.parametrize(
         "change",
         [
-            lambda ids: ids.flip(1),
-            lambda ids: torch.cat([ids[:, :1], ids], 1),
+            *CHANGES,
             lambda ids: ids[:2],
         ],
     )
@@ -341,14 +321,13 @@ class TestWrappers:
     @pytest.mark.parametrize(
         "change",
         [
-            lambda ids: ids.flip(1),
-            lambda ids: torch.cat([ids[:, :1], ids], 1),
+            *CHANGES,
             lambda ids: ids[:, 1:],
             lambda ids: ids.where(ids < 9, 9),
         ],
     )
     def test_tokens_that_a_module_changes_are_not_named(self, change):
-        inner, tokenizer = made("GPT2", **GPT2), bare_tokenizer()
+        inner, tokenizer = made("GPT2", **GPT), bare_tokenizer()
         ids = torch.tensor([tokenizer(each)["input_ids"][:3] for each in SENTENCES[:2]])
         named = record_heads(Outer(inner, lambda ids: ids), ids, tokenizer=tokenizer)
         assert named[0].tokens == record_heads(inner, ids, tokenizer=tokenizer)[0].tokens
@@ -361,7 +340,7 @@ class TestWrappers:
             def forward(self, input_ids):
                 return super().forward(input_ids.flip(1))
 
-        made_by_hand = Flipping(transformers.BertConfig(**SIZES)).eval()
+        made_by_hand = Flipping(transformers.BertConfig(**BERT)).eval()
         same_heads(record_heads(made_by_hand, IDS), record_heads(made_by_hand.bert, IDS.flip(1)))
         several = made("Bert", "ForMultipleChoice")
         found = record_heads(several, {"input_ids": IDS[:, None].repeat(1, 2, 1)})
@@ -383,15 +362,7 @@ class TestWrappers:
         assert len(record_heads(nn.DataParallel(bert), whole)) == 8
 
     def test_an_inner_part_that_bears_the_models_name_is_not_taken_for_it(self):
-        config = transformers.AutoConfig.for_model(
-            "dinov3_vit",
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            intermediate_size=48,
-            image_size=16,
-            patch_size=8,
-        )
+        config = transformers.AutoConfig.for_model("dinov3_vit", **VIT)
         model = transformers.AutoModel.from_config(config)
         assert len(record_heads(model, {"pixel_values": torch.randn(2, 3, 16, 16)})) == 8
 
@@ -428,11 +399,10 @@ class TestCrossAttention:
     def test_of_equal_length_takes_no_number(self):
         first = {"input_ids": IDS, "encoder_hidden_states": self.STATES}
         decoder = dict(is_decoder=True, add_cross_attention=True)
-        gpt = {key: GPT2[key] for key in ("vocab_size", "n_embd", "n_head", "n_layer")}
         for model in (
-            made("Bert", **SIZES | decoder),
-            made("Roberta", **SIZES | decoder),
-            made("GPT2", **gpt | {"add_cross_attention": True}),
+            made("Bert", **BERT | decoder),
+            made("Roberta", **BERT | decoder),
+            made("GPT2", **GPT2, add_cross_attention=True),
         ):
             found = record_heads(model, first)
             assert found.layers == (0, 1) and len(found) == 8
@@ -446,15 +416,7 @@ class TestCrossAttention:
         assert record_heads(nn.TransformerDecoder(layer, 2), inputs).layers == (0, 1)
 
     def test_a_pooling_head_takes_no_number(self):
-        sizes = dict(
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            intermediate_size=48,
-            image_size=16,
-            patch_size=8,
-        )
-        model = made("SiglipVision", **sizes)
+        model = made("SiglipVision", **VIT)
         assert record_heads(model, torch.randn(2, 3, 16, 16)).layers == (0, 1)
 
     def test_alone_is_refused_and_keys_of_an_earlier_pass_have_a_message_of_their_own(self):
@@ -495,7 +457,7 @@ class TestPrecision:
     @pytest.mark.parametrize("kind", ["sdpa", "eager"])
     def test_logits_and_attention_are_of_float64(self, dtype, kind):
         torch.manual_seed(0)
-        sizes = SIZES | dict(num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1)
+        sizes = BERT | dict(num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1)
         model = transformers.Qwen2Model(transformers.Qwen2Config(**sizes))
         layer = model.layers[0].self_attn
         with torch.no_grad():  # as the model has it: beyond what float16 can multiply
@@ -510,7 +472,7 @@ class TestPrecision:
 
     @pytest.mark.parametrize("bias", [0.0, 10.0, 300.0])
     def test_a_matrix_that_rounding_has_made_another_is_not_given_out(self, bias):
-        model = made("Qwen2", **SIZES | dict(num_key_value_heads=2))
+        model = made("Qwen2", **BERT | dict(num_key_value_heads=2))
         with torch.no_grad():
             model.layers[0].self_attn.k_proj.bias[7::8] = bias
         model = model.bfloat16()
@@ -527,7 +489,7 @@ class TestPaddingInFront:
 
     @pytest.mark.parametrize("name", ["GPT2", "Bert", "Roberta", "Llama", "ModernBert"])
     def test_positions_count_tokens(self, name):
-        sizes = dict(n_embd=32, n_head=4, n_layer=2, vocab_size=50) if name == "GPT2" else SIZES
+        sizes = GPT2 if name == "GPT2" else BERT
         more = {"cls_token_id": 1, "sep_token_id": 2} if name == "ModernBert" else {}
         model = made(name, **sizes, **more)
         left = torch.cat([torch.zeros_like(IDS[:1, :3]), IDS[:1]], dim=1)
@@ -547,7 +509,7 @@ class TestPaddingInFront:
         class Plain(nn.Module):
             def __init__(self):
                 super().__init__()
-                self.inner = made("GPT2", n_embd=32, n_head=4, n_layer=2, vocab_size=50)
+                self.inner = made("GPT2", **GPT2)
 
             def forward(self, input_ids, attention_mask):
                 return self.inner(input_ids, attention_mask=attention_mask)
@@ -634,14 +596,13 @@ class TestMaps:
 
     @pytest.mark.parametrize("several", [True, False])
     def test_fused_maps_of_another_layout(self, several):
-        sizes = dict(n_embd=32, n_head=4, n_layer=2, vocab_size=50, multi_query=several)
-        for head in record_heads(made("GPTBigCode", **sizes), IDS):
+        for head in record_heads(made("GPTBigCode", **GPT2, multi_query=several), IDS):
             assert head.space == "residual stream"
             assert (head.logits.softmax(1) - head.attention).abs().max() < FLOAT32
 
     @pytest.mark.parametrize("name", ["Bert", "Llama", "GPT2"])
     def test_weights_that_are_elsewhere_are_fetched(self, name):
-        sizes = dict(n_embd=32, n_head=4, n_layer=2, vocab_size=50) if name == "GPT2" else SIZES
+        sizes = GPT2 if name == "GPT2" else BERT
         right = record_heads(made(name, **sizes), IDS)
         model = offload(made(name, **sizes))
         found = record_heads(model, IDS)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from networks import same_curves
+from networks import same_curves, training
 from torch import nn
 
 from attnbias.errors import ChecksumError, DtypeError, FileFormatError, RangeError
-from attnbias.nets import HeadProbe, HeadTrace, ViTSmall, fit, record_heads
+from attnbias.nets import HeadProbe, HeadTrace, ViTSmall, record_heads
 from attnbias.nets.heads.head_trace import SERIES
 
 IMAGES = torch.rand(24, 1, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -31,17 +31,8 @@ def vit(dropout: float = 0.1) -> ViTSmall:
 
 def watched(probe, *, steps: int = 6, **options):
     sgd = lambda weights: torch.optim.SGD(weights, lr=0.1, momentum=0.9)  # noqa: E731
-    return fit(
-        vit(),
-        Images(),
-        Images(),
-        sgd,
-        steps=steps,
-        batch_size=8,
-        record_every=2,
-        probe=probe,
-        **options,
-    )
+    sets = {"train": Images(), "test": Images()}
+    return training(sgd, model=vit(), **sets, steps=steps, record_every=2, probe=probe, **options)
 
 
 def same_traces(one: HeadTrace, other: HeadTrace) -> bool:

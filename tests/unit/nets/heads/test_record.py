@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from foreign import BERT, GPT2, VIT, made
 from refusals import refuses
 from torch import nn
 
@@ -15,27 +16,9 @@ from attnbias.nets.heads import record
 from attnbias.nets.heads.stream import _turn
 
 FLOAT32 = 2e-6  # probabilities of logits of size 10, computed in float32 by other routines
-SIZES = dict(
-    hidden_size=32,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    vocab_size=50,
-    intermediate_size=48,
-    max_position_embeddings=64,
-    pad_token_id=0,
-    bos_token_id=1,
-    eos_token_id=2,
-)
+SIZES = BERT | dict(bos_token_id=1, eos_token_id=2)
 GROUPED = SIZES | dict(num_key_value_heads=2)
 WIDE = GROUPED | dict(head_dim=8)
-VIT = dict(
-    hidden_size=32,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    intermediate_size=48,
-    image_size=16,
-    patch_size=8,
-)
 # Model, configuration, and where its heads are taken.
 MODELS = {
     "Bert": (SIZES, "residual stream"),
@@ -50,7 +33,7 @@ MODELS = {
         "residual stream with positions",
     ),
     "GPT2": (
-        dict(n_embd=32, n_layer=2, n_head=4, vocab_size=50, bos_token_id=1, eos_token_id=2),
+        GPT2 | dict(bos_token_id=1, eos_token_id=2),
         "residual stream",
     ),
     "GPTNeoX": (SIZES, "residual stream with positions"),
@@ -79,18 +62,10 @@ MODELS = {
 LENGTHS = [9, 6, 9, 7, 9]
 
 
-def tiny(name, config=None, kind="Model", seed=0):
-    """A model of `transformers` with random weights, large enough that attention is no average."""
-    transformers = pytest.importorskip("transformers")
-    config = getattr(transformers, f"{name}Config")(
-        **(MODELS[name][0] if config is None else config)
-    )
-    torch.manual_seed(seed)
-    model = getattr(transformers, name + kind)(config)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
-    return model.eval()
+def tiny(name, config=None, kind="Model"):
+    """A model of `transformers` with random weights."""
+    pytest.importorskip("transformers")
+    return made(name, kind, **(MODELS[name][0] if config is None else config))
 
 
 def inputs_for(name):
