@@ -139,9 +139,6 @@ def test_m1():
     across = L.P[turn] ** 2 + (2 * Lambda / L.Xi + L.sbar) * S
     assert_is(table, "across", L, L.P**2, across, turn + 1, 1e-9 * across)
     assert_is(table, "rate", L, L.error, m1(L, S, L.phi, L.sbar), turn + 1)
-    bites = float(table[4].reason.split("t = ")[1])
-    path = (bites - turn) * 0.1
-    assert m1(L, path, L.phi[-1], 0.1) == pytest.approx(1, rel=2e-3)  # printed to four digits
 
 
 def test_theorem_1():
@@ -152,15 +149,10 @@ def test_theorem_1():
     assert 1 < t_0 < 200
     D = 10 * L.n * L.kappa * L.T * B**2 / (Xi * phi**2)
     first = math.ceil(t_0)
-
-    def bound(log_t):
-        start = 2 * (L.W[0] + eta * t_0) + 2 * eta * B**2 / Xi * (1 + log_t)
-        preference = 20 * B**2 / Xi**2 * (np.log(D) + log_t) * (1 + log_t)
-        return 4 * B**2 / (eta * Xi * np.exp(log_t)) * (start + preference)
-
-    assert_is(table, "rate", L, L.error, bound(log_t), first)
-    bites = float(table[0].reason.split("10^")[1].split()[0])
-    assert bound((bites - 0.06) * math.log(10)) > 1 > bound((bites + 0.06) * math.log(10))
+    start = 2 * (L.W[0] + eta * t_0) + 2 * eta * B**2 / Xi * (1 + log_t)
+    preference = 20 * B**2 / Xi**2 * (np.log(D) + log_t) * (1 + log_t)
+    bound = 4 * B**2 / (eta * Xi * L.t) * (start + preference)
+    assert_is(table, "rate", L, L.error, bound, first)
     epsilon = 20 * B**2 / (eta * Xi**2) * np.log(D * L.t) / L.t
     lost = np.cumsum((eta**2 / (2 * L.W) + eta * epsilon)[first:-1])
     telescoped = L.W - L.W[first] - np.r_[np.zeros(first + 1), lost]
@@ -323,13 +315,6 @@ def test_lemma_1():
     bounds = np.logaddexp(0, exponent - math.log(L.T - 1))
     np.testing.assert_allclose(found.bounds, bounds[keep], rtol=SAME)
     assert found.rounding == pytest.approx(1e-9 * (1 + found.value), abs=0)
-    late = 2 * L.B**2 * L.W[0] / L.Xi + 0.5
-    reason = table["proved"].reason
-    t_1 = float(reason.split("t_1 = ")[1].split()[0].rstrip(","))
-    path, phi = t_1 * 0.5 - late, min(L.phi[-1], 0.25)
-    Lambda = lambertw(L.rows * L.kappa / (math.e * phi**2)).real
-    top = (L.W[0] + late) ** 2 + (2 * Lambda / L.Xi + 0.5) * path
-    assert 2 * L.B**4 / L.Xi**2 * top / path**2 == pytest.approx(near, rel=1e-2)
 
 
 def weights(L):
@@ -383,7 +368,6 @@ def test_lemmas_4_and_5():
     room = 1e-9 * (L.W[0] + grown)
     assert_is(table, "projection", L, L.c, grown - L.W[0], 1, room)
     assert_is(table, "norm_low", L, L.W, grown / 2, math.ceil(t_0), 1e-9 * grown / 2)
-    assert f"from t = {math.ceil(t_0 / 2)} on" in table[1].reason and not table[1].vacuous
 
 
 def test_the_changes_of_gaps_of_lemma_3():
