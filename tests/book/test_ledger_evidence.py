@@ -12,7 +12,7 @@ from attnbias import (
     train,
 )
 from attnbias.theorems.run import TraceView
-from attnbias.theorems.w.gap_sets import GapView, needed_eps
+from attnbias.theorems.w.lemma7 import GapView, needed_eps
 from book.claims.evidence import of_rule
 from book.claims.paper.instances import COUNT, edge_instance, instances, slack_pair, uneven_start
 from book.claims.paper.polyak import FLAT

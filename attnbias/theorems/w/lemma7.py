@@ -1,4 +1,5 @@
-"""Lemma 7 (Eq. 4): far from the origin the gradient prefers W_mm to where W points; its proof."""
+"""Lemma 7 (Eq. 4): far from the origin the gradient prefers W_mm to where W points; its proof,
+the sets of sequences in it, and its radius."""
 
 from __future__ import annotations
 
@@ -12,11 +13,129 @@ from ..._validate import TensorLike, require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
+from ...geometry.constants import lambert
 from ...geometry.svm import SVMSolution
 from ..run import EPS, TraceView
 from ..statements import GRADIENT, Checks, Statement, at_least, fails, needs_softmax, refused, table
-from . import gap_sets as sets
 from .gradient import toward_w_mm
+
+# [b] in the limits; that there are three sets is [a]
+CLOSE, WELL = 0.3, 0.8
+
+
+class GapView:
+    """Logit gaps at the scale of W_mm, at every record: W~ = W_t |W_mm| / |W_t|.
+
+    Attributes
+    ----------
+    run : TraceView
+    keep : (R,) bool
+        Where W_t is not zero.
+    rho : (R,) float
+        Xi |W_t|, so that the gaps of W_t are rho h.
+    h : (R, N) float
+        <z_k, W~>; 0 where W_t = 0.
+    gap : (R, n) float
+        delta_i, the least h of sequence i less 1: negative where a constraint is violated.
+
+    Notes
+    -----
+    Source: the proof of Lemma 7; three sets [a], their limits 0.3 eps and 0.8 eps [b].
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_example1, train
+    >>> data = make_example1()
+    >>> run = TraceView(data, train(data, NGD(0.1), 1000, record=[10, 1000]))
+    >>> GapView(run).part(0.1).shape
+    (2, 10)
+    """
+
+    def __init__(self, run: TraceView):
+        self.run = run
+        self.keep = run.W_norm > 0
+        self.rho = run.Xi * run.W_norm
+        scale = np.where(self.keep, self.rho, np.inf)
+        self.h = run.gaps / scale[:, None]
+        self.gap = np.minimum.reduceat(self.h, run.first_row, axis=1) - 1
+
+    def part(self, eps: float) -> np.ndarray:
+        """The set that each sequence is in, (R, n) int.
+
+        1 where delta_i <= 0.3 eps (violated or barely met), 2 where it is at most 0.8 eps, 3 where
+        all constraints are well met.
+        """
+        return 1 + (self.gap > CLOSE * eps).astype(int) + (self.gap > WELL * eps)
+
+    def excess(self) -> np.ndarray:
+        """(R, n) weighted mean of h - 1 over the tokens of each sequence."""
+        # relative to the largest weight of the sequence: all of them may be below the smallest
+        # float beside another sequence's
+        run = self.run
+        top = np.maximum.reduceat(run.log_weight, run.first_row, axis=1)[:, run.sequence]
+        p = run.sign * np.exp(run.log_weight - top)
+        return run.per_sequence(p * (self.h - 1)) / run.per_sequence(p)
+
+
+def needed_eps(view: GapView) -> np.ndarray:
+    """(R,) the least eps >= 0 with which Eq. 4 holds; infinite where W_mm is uphill."""
+    run = view.run
+    margins = run.svm.margins.cpu().numpy()
+    # h - margins rather than two sums: at a large t they agree to ten digits
+    ahead, toward = (run.p * (view.h - margins)).sum(axis=1), (run.p * margins).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(toward > 0, np.maximum(0.0, ahead / toward), np.inf)
+
+
+def log_D(constants) -> float:
+    """log of D = 10 n kappa T B^2 / (Xi phi_low^2), the constant of Lemma 7's radius."""
+    c = constants
+    return math.log(10 * c.n * c.T * c.B**2 / c.Xi) + c.log_kappa - 2 * math.log(c.phi_low)
+
+
+def radius(constants, eps: float) -> float:
+    """R_eps = 5 / (eps Xi) log(10 n kappa T B^2 / (eps Xi phi_low^2)); 0 where the log is negative.
+
+    Notes
+    -----
+    Source: Lemma 7 in the paper's style, [c] after its outline. For eps of at
+    least 10 n kappa T B^2 / (Xi phi_low^2) it is 0: there <z_k, W> <= 2 B^2 |W| makes every
+    gap smaller than (1 + eps) Xi |W|, and nothing is left to prove.
+    """
+    return max(0.0, 5 / (eps * constants.Xi) * (log_D(constants) - math.log(eps)))
+
+
+def sharp_radius(constants, eps: float) -> float:
+    """R_eps = max(1, log A) / (eps Xi), A = N' kappa / (e phi_low^2), for any eps > 0.
+
+    Notes
+    -----
+    Source: ours, [c]: without log(1/eps), hence without one log t in Theorem 1. The
+    constant is best possible: with n orthonormal sequences, one of them with a logit gap that
+    exceeds the others' common one by about log kappa, Eq. 4 needs 1 - 1/n of this eps as
+    kappa grows.
+    """
+    return max(1.0, constants.log_A) / (eps * constants.Xi)
+
+
+def radius_eps(constants, norm: float) -> float:
+    """The smallest eps with `radius` <= norm."""
+    if norm <= 0:
+        return math.inf
+    # with y = eps Xi norm / 5 it is y + log y = log(D Xi norm / 5), Lambert's equation
+    target = log_D(constants) + math.log(constants.Xi * norm / 5)
+    return 5 * float(lambert(target)) / (constants.Xi * norm)
+
+
+def sharp_radius_eps(constants, norm: float) -> float:
+    """The smallest eps with `sharp_radius` <= norm."""
+    return max(1.0, constants.log_A) / (constants.Xi * norm) if norm > 0 else math.inf
+
+
+def trivial_eps(constants) -> float:
+    """From this eps on, Eq. 4 follows from Lemma 4 alone, at every W: 2 B^2 / Xi - 1."""
+    return max(0.0, 2 * constants.B**2 / constants.Xi - 1)
+
 
 VIOLATED = Statement(
     "violated",
@@ -106,11 +225,11 @@ def check_lemma7(
     if reason:
         at_eps = _numbered(refused((_eq4(x), *PROOF), reason) for x in chosen or ())
         return CheckTable([*refused((NEEDED, SHARP, VIOLATED), reason), *at_eps])
-    constants, view = run.constants(), sets.GapView(run)
+    constants, view = run.constants(), GapView(run)
     if chosen is None:
         norm = run.W_norm[-1]
         # a little more, so that rounding does not leave the last record out
-        chosen = [1.000001 * sets.radius_eps(constants, norm / share) for share in (1, 4, 16)]
+        chosen = [1.000001 * radius_eps(constants, norm / share) for share in (1, 4, 16)]
     # W_mm is known to its duality gap, and gaps to a few roundings
     room = run.norm_rounding() + 1e-12
     violated = VIOLATED.along(run, view.h.min(axis=1), 1.0, view.keep, rounding=room)
@@ -124,13 +243,13 @@ def _require_eps(eps) -> list[float]:
     return [require_number("eps", value, low=0, open_low=True, high=1e300) for value in values]
 
 
-def _needed(view: sets.GapView, constants) -> Checks:
-    run, needed, limit = view.run, sets.needed_eps(view), sets.trivial_eps(constants)
+def _needed(view: GapView, constants) -> Checks:
+    run, needed, limit = view.run, needed_eps(view), trivial_eps(constants)
     # Eq. 4's two sides are cosines, and that of W_mm is at least 1 / (1 + limit)
     room = run.cosine_rounding() * (1 + limit)
     for statement, least, at in (
-        (NEEDED, sets.radius_eps, sets.radius),
-        (SHARP, sets.sharp_radius_eps, sets.sharp_radius),
+        (NEEDED, radius_eps, radius),
+        (SHARP, sharp_radius_eps, sharp_radius),
     ):
         bounds = np.array([least(constants, float(norm)) for norm in run.W_norm])
         words = "Eq. 4 follows from Lemma 4 alone at every W"
@@ -148,9 +267,9 @@ def _numbered(tables: Iterable[Iterable[Check]]) -> Checks:
             yield check if number == 1 else replace(check, key=f"{check.key}_{number}")
 
 
-def _at_eps(view: sets.GapView, constants, eps: float) -> Checks:
+def _at_eps(view: GapView, constants, eps: float) -> Checks:
     """Eq. 4 and the lines of its proof where |W_t| >= R_eps."""
-    run, least, limit = view.run, sets.radius(constants, eps), sets.trivial_eps(constants)
+    run, least, limit = view.run, radius(constants, eps), trivial_eps(constants)
     keep, words = view.keep & (run.W_norm >= least), f"R_eps = {least:.4g}"
     empty = f"{words}, and |W| reaches {run.W_norm.max():.4g}"
     late = f"; NGD needs t = {least / run.step_size:.3g} at least" if run.kind == "NGD" else ""
@@ -205,12 +324,12 @@ SPLIT = at_least("split", "0.2 eps rho, against log(10 T B^2 / (eps Xi))", "Lemm
 PROOF = (SUFFICES, FIRST, SECOND, BEATEN, RESIDUAL, TAIL, OUTWEIGHS, SPLIT)
 
 
-def _proof(view: sets.GapView, constants, eps: float, keep) -> Checks:
+def _proof(view: GapView, constants, eps: float, keep) -> Checks:
     yield from _means(view, constants, eps, keep)
     yield from _sizes(view, constants, eps, keep)
 
 
-def _means(view: sets.GapView, constants, eps: float, keep) -> Checks:
+def _means(view: GapView, constants, eps: float, keep) -> Checks:
     """Eqs. 6, 30 and 31: weighted means of h - 1, in all, in I_1 and in I_2."""
     run, part, excess = view.run, view.part(eps), view.excess()
     # h is at most 2 B^2 / Xi
@@ -223,7 +342,7 @@ def _means(view: sets.GapView, constants, eps: float, keep) -> Checks:
         yield statement.where(run, values, bound, keep, never=words, rounding=room)
 
 
-def _sizes(view: sets.GapView, constants, eps: float, keep) -> Checks:
+def _sizes(view: GapView, constants, eps: float, keep) -> Checks:
     """Eqs. 33 to 36: what I_1 has to spare beats what I_3 may add, by the choice of R_eps."""
     run, c, part, rho = view.run, constants, view.part(eps)[:, view.run.sequence], view.rho
     room, one = run.cosine_rounding(), np.ones_like(view.h)

@@ -14,8 +14,8 @@ from ...geometry.svm import SVMSolution
 from ..run import MEASURED, TraceView
 from ..sharper.rate import TRIVIAL
 from ..statements import M1, Checks, Statement, at_least, fails, needs_full_steps, needs_ngd, table
-from .gap_sets import log_D
 from .gradient import lemma5_start
+from .lemma7 import log_D
 
 RATE = Statement(
     "rate",

@@ -14,7 +14,7 @@ from attnbias.theorems import (
     check_lemma7,
 )
 from attnbias.theorems.run import TraceView
-from attnbias.theorems.w.gap_sets import GapView, needed_eps
+from attnbias.theorems.w.lemma7 import GapView, needed_eps
 
 from ..claim import Finding, Section, judge, keyed, refuted, undecided
 from ..draws import normal

@@ -28,9 +28,8 @@ from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.geometry.constants import token_constants
 from attnbias.theorems import check_lemma1, check_lemma7
 from attnbias.theorems.run import TraceView
-from attnbias.theorems.w import gap_sets as ours
 from attnbias.theorems.w import lemma7, sparsification
-from attnbias.theorems.w.gap_sets import GapView, needed_eps, radius, radius_eps
+from attnbias.theorems.w.lemma7 import GapView, needed_eps, radius, radius_eps
 from attnbias.theorems.w.sparsification import near_enough, proved_start, rate_bound
 
 IN_EACH = np.array([math.sqrt(3 - 1.05**2 - 1.2**2), 1.05, 1.2])  # as long as (1, 1, 1)
@@ -51,22 +50,22 @@ class TestRadius:
         """Xi = B = 1, n = T = 2, kappa = e, phi_low = 1/4: D = 640 e and A = 32."""
         c = constants_of(orthonormal())
         assert radius(c, 0.5) == pytest.approx(10 * (1 + math.log(1280)), rel=CLOSED_FORM)
-        assert ours.sharp_radius(c, 0.5) == pytest.approx(2 * math.log(32), rel=CLOSED_FORM)
+        assert lemma7.sharp_radius(c, 0.5) == pytest.approx(2 * math.log(32), rel=CLOSED_FORM)
         assert radius(c, 641 * math.e) == 0
-        assert ours.trivial_eps(c) == pytest.approx(1, rel=CLOSED_FORM)
+        assert lemma7.trivial_eps(c) == pytest.approx(1, rel=CLOSED_FORM)
 
     @pytest.mark.parametrize("norm", [1e-3, 1.0, 50.0, 1e4, 1e9])
     def test_eps_of_a_norm(self, norm):
         c = constants_of(make_example1(n=4, T=3, d=40))
         assert radius(c, radius_eps(c, norm)) == pytest.approx(norm, rel=CLOSED_FORM)
-        eps = ours.sharp_radius_eps(c, norm)
-        assert ours.sharp_radius(c, eps) == pytest.approx(norm, rel=CLOSED_FORM)
+        eps = lemma7.sharp_radius_eps(c, norm)
+        assert lemma7.sharp_radius(c, eps) == pytest.approx(norm, rel=CLOSED_FORM)
 
     def test_ours_is_sharper_and_no_norm_has_no_eps(self):
         c = constants_of(make_example1(n=4, T=3, d=40))
         for eps in (1e-6, 1e-2, 1.0, 10.0):
-            assert ours.sharp_radius(c, eps) < radius(c, eps) / 5
-        assert radius_eps(c, 0.0) == ours.sharp_radius_eps(c, 0.0) == math.inf
+            assert lemma7.sharp_radius(c, eps) < radius(c, eps) / 5
+        assert radius_eps(c, 0.0) == lemma7.sharp_radius_eps(c, 0.0) == math.inf
 
 
 class TestSets:
@@ -167,7 +166,7 @@ class TestLemma7:
         assert_refused(check_lemma7(data, trace, eps=0.1), "softmax score falls")
         assert_refused(check_lemma7(data, trace, phi=0.25), "softmax score falls")
         run = TraceView(data, trace)
-        allowed = ours.sharp_radius_eps(run.constants(0.25), float(run.W_norm[0]))
+        allowed = lemma7.sharp_radius_eps(run.constants(0.25), float(run.W_norm[0]))
         assert needed_eps(GapView(run))[0] == pytest.approx(4.10, rel=PRINTED_FOUR_RELATIVE)
         assert allowed == pytest.approx(0.0058, rel=PRINTED_TWO_RELATIVE)
         monkeypatch.setattr(lemma7, "needs_softmax", lambda run: "")
