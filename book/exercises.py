@@ -4,8 +4,6 @@ What is right stands in `exercises.toml`, which a chapter's own solution has to 
 solution ends with such a call. So an answer that the runs contradict would stop the book.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 import re

@@ -1,7 +1,5 @@
 """Texts as data sets, decoders from labelled texts, and two attention heads of MiniLM."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The program attnbias as the tests of the core and of the rooms call it."""
 
-from __future__ import annotations
-
 from attnbias import experiments
 from attnbias.cli import build_parser, main
 from attnbias.cli.run import _setting_words

@@ -1,7 +1,5 @@
 """Small data sets and starts that several test files share, and the comparison of runs."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -4,8 +4,6 @@ A chapter without a kept run is executed, so that one that fails is reported as 
 first cell, which brings the library, is no part of the runs: the other profile executes it.
 """
 
-from __future__ import annotations
-
 import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile
 

@@ -4,8 +4,6 @@ What nbval compares otherwise stays: an output too many or too few fails, and so
 stderr, where no recorded cell has anything. A cell that raises fails before it is compared.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tools import warm_kernels

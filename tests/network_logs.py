@@ -1,7 +1,5 @@
 """Logs of trained networks, made up: what figures of them are drawn from."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rules of a reader's own, a direction and a length, and a problem that any rule runs on."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """The loop that everyone writes first: plain float64 and autograd. Right until saturation."""
 
-from __future__ import annotations
-
 import math
 
 import torch

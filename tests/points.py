@@ -1,7 +1,5 @@
 """A small classifier, examples and plain steps, which tests of optimizers train by hand."""
 
-from __future__ import annotations
-
 import torch
 
 INPUTS = torch.randn(8, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

@@ -7,8 +7,6 @@ A softmax that sits on one token loses log10 of 1 - its largest entry; `run` kee
 largest such loss and refuses its own result when fewer than GUARD digits were left.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mpmath import lu_solve, matrix, mp, mpf

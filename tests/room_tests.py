@@ -1,7 +1,5 @@
 """What the tests of several rooms share: bad input that is refused, and gradients by autograd."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Tiny data sets as their makers store them."""
 
-from __future__ import annotations
-
 import io
 import sys
 import types

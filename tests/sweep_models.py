@@ -1,7 +1,5 @@
 """Data models of the tests' own, by name, so that other processes find them."""
 
-from __future__ import annotations
-
 import torch
 
 from attnbias import Dataset, make_example1

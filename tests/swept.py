@@ -1,7 +1,5 @@
 """Sweeps that stop on the way, and tables that are compared."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from collections.abc import Iterator

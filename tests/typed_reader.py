@@ -5,8 +5,6 @@ library's annotations say otherwise, or say nothing. The last function must be r
 lines is wrong, and an ignored error that is none is an error itself.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """Bind printed pages of the site into one PDF: links between them, bookmarks and page labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote

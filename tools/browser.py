@@ -1,7 +1,5 @@
 """The machine's own Chromium, Chrome or Edge, driven by Playwright; it fetches none of its own."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

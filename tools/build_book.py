@@ -4,8 +4,6 @@ Pages show the runs of tools/kept_runs.py, and are written anew when those are. 
 forgets what it has read, so that the next one warns again instead of passing.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

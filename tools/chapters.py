@@ -1,7 +1,5 @@
 """The chapters, read from _toc.yml: the only list of them in the repository."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import yaml

@@ -10,8 +10,6 @@ Pictures are left out, and so is what draws in HTML (the attributes of its tags,
 that a slider moves to): the numbers behind each picture are printed or glued, and compared instead.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

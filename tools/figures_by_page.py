@@ -6,8 +6,6 @@ that does not know of it shows the whole figure by day, ground included. Each pi
 width and height on the page, so that the text below it stands still while it loads.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from pathlib import Path

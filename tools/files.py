@@ -1,7 +1,5 @@
 """Files of the repository and of the built book: one hash over them, and their text rewritten."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Callable

@@ -8,8 +8,6 @@ Whatever is looked for and not found in pages fresh from Sphinx fails the build:
 the theme each edit below is looked at again.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

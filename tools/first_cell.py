@@ -7,8 +7,6 @@ is from commit to commit. A version without a tag in the origin is one in the ma
 is the branch's. So raise the version right after a release is tagged.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -5,8 +5,6 @@ leave old outputs: here it is dropped when what chapters use, a pinned version o
 that is asked for has changed.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

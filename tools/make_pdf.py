@@ -6,8 +6,6 @@ and every number is the site's. The printed pages are then bound into one file, 
 and the contents.
 """
 
-from __future__ import annotations
-
 import html
 import io
 import json

@@ -6,8 +6,6 @@ Tokens are names, operators, numbers and strings, docstrings apart. A commit is 
 the working tree.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import io

@@ -13,8 +13,6 @@ that takes a minute and ten times its usual time.
 Exits with 1 where more than a tenth survive; some survivors are no fault but the same program.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import importlib

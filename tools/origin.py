@@ -1,7 +1,5 @@
 """Where the repository lives, for links that lead out of a page or a notebook."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

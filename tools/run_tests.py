@@ -5,8 +5,6 @@ machine's own, whose runs the book shows, and one with other BLAS kernels, anoth
 one thread. The exit status is that of the worst part.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

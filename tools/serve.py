@@ -1,7 +1,5 @@
 """Serve the built book here as a host does: an address without a file gets 404.html."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import suppress
 from functools import partial

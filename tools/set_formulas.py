@@ -6,8 +6,6 @@ same letters from the same fonts, MathML for screen readers, no script. Without 
 keep their TeX, and MathJax sets it at the reader's.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

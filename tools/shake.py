@@ -13,8 +13,6 @@ Runs are kept in _build/shake, so a stopped call goes on where it was. A run is 
 chapter's cells or the library's code have changed.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import os

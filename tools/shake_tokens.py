@@ -8,8 +8,6 @@ from another's tokens has them as they are. Numbers of at most 12 significant bi
 would not be so any more, or the other way round, the data set is left as it was, and listed.
 """
 
-from __future__ import annotations
-
 import functools
 from collections import Counter
 

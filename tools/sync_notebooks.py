@@ -8,8 +8,6 @@ it. Two runs write the same bytes: cell ids come from the position, and no timin
     python -m tools.sync_notebooks --text        new prose for chapters whose code is as it was
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -6,8 +6,6 @@ has computed nothing by then, so a fork has no threads of torch to miss. Every f
 state, as a kernel has. Linux alone, where forks are safe after such imports.
 """
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import json

@@ -3,8 +3,6 @@
 python -m tools.workflows
 """
 
-from __future__ import annotations
-
 import re
 import sys
 

@@ -5,8 +5,6 @@ targets are met, the figure that is furthest from its own, and what limits figur
 A group that the record does not have stops the build.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from generated import Generated, read_first, refuse

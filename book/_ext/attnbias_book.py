@@ -11,8 +11,6 @@
 * Of MathJax's 24 MB only the parts that the pages use are kept.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import re

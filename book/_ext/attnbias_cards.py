@@ -5,8 +5,6 @@ that file by a script tag, which works from file:// as well, when a reader point
 page; so no page grows by them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

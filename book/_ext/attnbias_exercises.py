@@ -4,8 +4,6 @@ A box whose label `book/exercises.toml` has ends with the line to run in the not
 heading Exercises stands a link to a copy of the notebook in which no cell of a solution is left.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -4,8 +4,6 @@ Each is a link, so that pointing at it opens its card, and stands right of what 
 leads from one to the other. The same stands in a table. `map.js` marks what belongs to one.
 """
 
-from __future__ import annotations
-
 import re
 from html import escape
 

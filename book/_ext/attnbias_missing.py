@@ -4,8 +4,6 @@ It stands alone: what it needs is in it, and its links begin at the site's addre
 build knows it, or else where its script finds the book.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 

@@ -9,8 +9,6 @@
 A symbol of Table 1 without an entry, or an entry whose place is not in the book, stops the build.
 """
 
-from __future__ import annotations
-
 import re
 from html import escape
 

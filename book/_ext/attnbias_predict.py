@@ -21,8 +21,6 @@ style sheet shows the answer once one is chosen: no script. On paper the answer 
 that counts it, part by part.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import operator

@@ -9,8 +9,6 @@
 A badge a without an entry, an entry without words, or one that nobody uses stops the build.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

@@ -9,8 +9,6 @@
 A mapping that names what is not there stops the build.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import inspect

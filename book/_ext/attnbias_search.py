@@ -6,8 +6,6 @@ each word of the glossary, and what others call it, at the place that defines it
 by that list.
 """
 
-from __future__ import annotations
-
 from attnbias_notation import STATE
 from sphinx.application import Sphinx
 

@@ -1,7 +1,5 @@
 """The formulas of a text, and the letters that stand in a formula."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

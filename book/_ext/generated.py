@@ -1,7 +1,5 @@
 """Pages made from a source: what reads a file and refuses gaps, and a directive that writes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar

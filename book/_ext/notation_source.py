@@ -1,7 +1,5 @@
 """The symbols and terms of `notation.toml`, held against the chapters and found in formulas."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import dataclass

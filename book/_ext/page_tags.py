@@ -1,7 +1,5 @@
 """What a search result or a chat shows of a page: title, description, and how to cite it."""
 
-from __future__ import annotations
-
 import re
 from html import escape
 

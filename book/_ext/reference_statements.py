@@ -1,7 +1,5 @@
 """Which function computes or checks which statement: `statements.toml`, held against the rest."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

@@ -4,8 +4,6 @@ The house writes formulas in plain text: |W_0|, X', a * b. In reStructuredText t
 markup, so all outside of backquotes is escaped; a public name in backquotes becomes a link.
 """
 
-from __future__ import annotations
-
 import re
 from textwrap import dedent, indent
 

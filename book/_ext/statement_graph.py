@@ -7,8 +7,6 @@ comment above it says ``% proof of theorem-1``; one that is told in prose says w
 comment, ``% theorem-1 rests on lemma-3 lemma-4``.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where each statement stands in the picture: right of what it rests on, near its neighbours."""
 
-from __future__ import annotations
-
 from statement_graph import reverse
 
 SWEEPS = 12  # to the neighbours and back; later ones move nothing that one sees

@@ -1,7 +1,5 @@
 """The open questions of the paper, answered, by the strength of the evidence."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass

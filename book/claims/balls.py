@@ -4,8 +4,6 @@ They hold at every matrix W, and are nearly equalities late in a run: there floa
 up to an allowance for its rounding. A ball leaves none, at an iterate taken as exact floats.
 """
 
-from __future__ import annotations
-
 from attnbias import Check
 from attnbias._extras import need
 from attnbias.geometry.exact import BITS, Balls, dot, down

@@ -1,7 +1,5 @@
 """A claim, the verdict that checks of runs give it, and the tampered runs that must change it."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import operator

@@ -1,7 +1,5 @@
 """The runs that the ledger's verdicts stand on: each made once, when first asked for."""
 
-from __future__ import annotations
-
 import functools
 import math
 from pathlib import Path

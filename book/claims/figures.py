@@ -1,7 +1,5 @@
 """The claims on a figure, taken by key: the runs of which each is false, and the ledger's rows."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable
 

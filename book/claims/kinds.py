@@ -4,8 +4,6 @@ A refutation alters all runs at all records. Here its change is made in a part o
 series are given another shape, so that a claim on every run and record is still false.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from typing import Any

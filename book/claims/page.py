@@ -1,7 +1,5 @@
 """The ledger as a file of verdicts and as a page of the book."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Tampering keeps every series finite, of full length, and as small a change as sh
 is false. A claim that still holds on such runs could not have failed, and is worth nothing.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
@@ -114,8 +112,8 @@ def each(alter: Callable[[Any], Any], kind: type = Trace) -> Callable:
     return walk
 
 
-def series(**changes) -> Callable[[Trace], Trace]:
-    """A trace with some of its series replaced from the first step on; the start stays.
+def series(**changes) -> Callable:
+    """Every trace with some of its series replaced from the first step on; the start stays.
 
     Each change is a number, or a function of (trace, its series).
     """
@@ -130,7 +128,7 @@ def series(**changes) -> Callable[[Trace], Trace]:
                 raise ValueError(f"{name}: tampering keeps a series finite and of full length")
         return dataclasses.replace(trace, **new)
 
-    return alter
+    return each(alter)
 
 
 def stalls(error: float = 0.5) -> Callable:

@@ -1,13 +1,11 @@
 """Plots that chapters draw, and neither a command nor the runs of a reader of their own."""
 
-from __future__ import annotations
-
 from .attention import plot_attention
 from .bad_start import plot_bad_start, plot_plane_trajectory
 from .networks import plot_grid, plot_step_sizes, plot_weight_norms
 from .numbers import figure_numbers
 from .proof import plot_proof_map
-from .runs import plot_exponent_windows, plot_groups, plot_wall
+from .runs import plot_exponent_windows, plot_wall
 from .studies import plot_levels, plot_lock_map
 from .tokens import plot_gram, plot_support, plot_tokens_2d
 
@@ -18,7 +16,6 @@ __all__ = [
     "plot_exponent_windows",
     "plot_gram",
     "plot_grid",
-    "plot_groups",
     "plot_levels",
     "plot_lock_map",
     "plot_plane_trajectory",

@@ -1,7 +1,5 @@
 """Attention as maps over sequences and tokens."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from matplotlib.patches import Rectangle

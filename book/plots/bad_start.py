@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.patches import Polygon
 
-from attnbias._validate import require_number
 from attnbias.beyond.prompt.paths import query_images, sequence_scores
 from attnbias.dataset import Dataset
 from attnbias.dynamics.trace import Trace
@@ -84,7 +83,7 @@ def plot_bad_start(data: Dataset, trace: Trace, W0):
 
 
 @styled
-def plot_plane_trajectory(data: Dataset, trace: Trace, W0, svm=None, reach: float | None = None):
+def plot_plane_trajectory(data: Dataset, trace: Trace, W0, svm=None):
     """Where W_t x_{i,1} goes in the plane of tokens, one panel a sequence.
 
     Parameters
@@ -97,14 +96,13 @@ def plot_plane_trajectory(data: Dataset, trace: Trace, W0, svm=None, reach: floa
         The run's start.
     svm : SVMSolution, optional
         Of (W-SVM): draws the direction of W_mm x_{i,1}.
-    reach : float, optional
-        Half the width of the panels; by default 2.2 times the farther of the start and the
-        tokens. A run that goes to infinity leaves them.
 
     Returns
     -------
     matplotlib.figure.Figure
         Shaded is where the optimal token has the largest logit. Dots mark steps 10, 100, ...
+        A panel is 2.2 times as wide as the farther of the start and the tokens is away: a run
+        that goes to infinity leaves it.
 
     Raises
     ------
@@ -120,8 +118,7 @@ def plot_plane_trajectory(data: Dataset, trace: Trace, W0, svm=None, reach: floa
     2
     """
     images = _path(data, trace, W0)
-    far = max(float(data.X.abs().max()), float(np.abs(images[0]).max()))
-    reach = 2.2 * far if reach is None else require_number("reach", reach, low=0, open_low=True)
+    reach = 2.2 * max(float(data.X.abs().max()), float(np.abs(images[0]).max()))
     columns = min(data.n, 2)
     rows = -(-data.n // columns)
     fig = new_figure((WIDTH, 0.5 + 3.3 * rows))

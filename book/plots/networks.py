@@ -1,7 +1,5 @@
 """Plots of trained networks: their step sizes, how they were chosen, growth of the weights."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -33,13 +31,12 @@ PART_STYLES = {
 
 
 @styled
-def plot_grid(result: ExperimentResult, title: str = ""):
+def plot_grid(result: ExperimentResult):
     """Training loss at the end against the step size, median over the seeds that were run.
 
     Parameters
     ----------
     result : ExperimentResult
-    title : str
 
     Returns
     -------
@@ -87,18 +84,17 @@ def plot_grid(result: ExperimentResult, title: str = ""):
     axis.set_xscale("log")
     axis.set_xlabel("lr of SGD, SNGD and Adam, cap of SPS")
     axis.set_ylabel("training loss")
-    shared_legend(fig, [axis], title=title, handlelength=3.2)
+    shared_legend(fig, [axis], handlelength=3.2)
     return fig
 
 
 @styled
-def plot_step_sizes(result, title: str = ""):
+def plot_step_sizes(result):
     """Step size and gradient norm along training.
 
     Parameters
     ----------
     result : ExperimentResult, or dict of str to TrainingLog or sequence of TrainingLog
-    title : str
 
     Returns
     -------
@@ -120,7 +116,7 @@ def plot_step_sizes(result, title: str = ""):
     >>> len(plot_step_sizes({"SNGD": log}).axes)
     2
     """
-    fig = plot_training(result, ("step_size", "grad_norm"), title)
+    fig = plot_training(result, ("step_size", "grad_norm"))
     axis = fig.axes[0]
     caps: dict[float, list[str]] = {}
     for label, value in getattr(result, "step_sizes", {}).items():
@@ -147,19 +143,14 @@ def plot_step_sizes(result, title: str = ""):
 
 
 @styled
-def plot_weight_norms(result, label=None, parts=None, title: str = ""):
-    """Norms of the weights over those at the start, by part of the network.
+def plot_weight_norms(result, label=None):
+    """Norms of the weights over those at the start, by part of the network as in `PARTS`.
 
     Parameters
     ----------
     result : ExperimentResult, or dict of str to TrainingLog or sequence of TrainingLog
     label : str or sequence of str, optional
         Optimizers to show, one panel each; all by default.
-    parts : dict of str to sequence of str, optional
-        By name of a part, words of which the names of its matrices hold one; a matrix belongs
-        to the first part that fits, and to none if none does. By default attention (in and
-        out), MLP, embedding (of patches or words) and head.
-    title : str
 
     Returns
     -------
@@ -184,9 +175,8 @@ def plot_weight_norms(result, label=None, parts=None, title: str = ""):
     """
     groups = gather_logs(result)
     labels = [*groups] if label is None else require_choices("label", label, groups)
-    parts = PARTS if parts is None else parts
-    growth = {each: _growth(groups[each], parts) for each in labels}
-    named = [part for part in parts if any(part in found for found in growth.values())]
+    growth = {each: _growth(groups[each]) for each in labels}
+    named = [part for part in PARTS if any(part in found for found in growth.values())]
     looks = network_styles(named, PART_STYLES)
 
     def draw(axis, each: str) -> None:
@@ -195,23 +185,23 @@ def plot_weight_norms(result, label=None, parts=None, title: str = ""):
         axis.set_title(each)
         axis.set_ylabel("norm over its start" if labels.index(each) % 2 == 0 else "")
 
-    return draw_panels(labels, draw, title=title, xlabel="", sharey=True)
+    return draw_panels(labels, draw, xlabel="", sharey=True)
 
 
-def _growth(logs, parts) -> dict[str, np.ndarray]:
+def _growth(logs) -> dict[str, np.ndarray]:
     """(matrices x seeds, records) of norms over those at the start, by part."""
-    found: dict[str, list] = {part: [] for part in parts}
+    found: dict[str, list] = {part: [] for part in PARTS}
     for log in logs:
         for name, norms in log.norms.items():
-            part = next((p for p, words in parts.items() if any(w in name for w in words)), None)
+            part = next((p for p, words in PARTS.items() if any(w in name for w in words)), None)
             if part is not None and norms[0] > 0:
                 found[part].append(norms / norms[0])
     found = {part: np.stack(rows) for part, rows in found.items() if rows}
     if not found:
         raise RangeError(
-            "parts",
-            expected="words in the names of the matrices",
-            got="no matrix that they name and that does not start at 0",
+            "result",
+            expected="matrices with a part's word in their names",
+            got="none that does not start at 0",
             remedy="see the keys of .norms of a log",
         )
     return found

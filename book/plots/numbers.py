@@ -1,7 +1,5 @@
 """The numbers behind a figure, as text."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -11,7 +9,7 @@ from attnbias.errors import RangeError
 from attnbias.plots.series import SERIES, band, gather
 
 
-def figure_numbers(runs, steps=(10, 100, 1000, 10_000), series="alignment", digits: int = 2):
+def figure_numbers(runs, steps=(10, 100, 1000, 10_000), series="alignment"):
     """The numbers behind a figure as a small table of text.
 
     Parameters
@@ -21,13 +19,11 @@ def figure_numbers(runs, steps=(10, 100, 1000, 10_000), series="alignment", digi
         Columns; the nearest recorded step to each, among those the runs reach.
     series : str or sequence of str
         As in `plot_runs`; several make a table with two levels of rows.
-    digits : int
-        Significant digits.
 
     Returns
     -------
     pandas.DataFrame
-        Medians over seeds as text such as "1.8e-06", because 10^-3000 is no float.
+        Medians over seeds to two digits, as text such as "1.8e-06", because 10^-3000 is no float.
 
     Raises
     ------
@@ -52,7 +48,7 @@ def figure_numbers(runs, steps=(10, 100, 1000, 10_000), series="alignment", digi
             middle = np.median(values, axis=0)
             chosen = _nearest(step, steps)
             columns = columns or [f"t = {step[index]}" for index in chosen]
-            cells = [scientific(middle[index], digits) for index in chosen]
+            cells = [scientific(middle[index]) for index in chosen]
             key = label if isinstance(series, str) else (name, label)
             rows[key] = cells + [""] * (len(columns) - len(cells))
     table = pandas.DataFrame.from_dict(rows, orient="index", columns=columns)
@@ -75,14 +71,14 @@ def _nearest(step: np.ndarray, wanted) -> list[int]:
     return sorted(set(indices))
 
 
-def scientific(log10: float, digits: int = 2) -> str:
-    """10^log10 as text, far outside float range as well: "0.37", "9.6", "1.8e-06", "5e-305"."""
+def scientific(log10: float) -> str:
+    """10^log10 to two digits, far outside float range as well: "0.37", "1.8e-06", "5e-305"."""
     if not math.isfinite(log10):
         return {math.inf: "inf", -math.inf: "0"}.get(log10, "")
     if -300 < log10 < 300:
-        return f"{float(f'{10.0**log10:.{digits}g}'):g}"
+        return f"{float(f'{10.0**log10:.2g}'):g}"
     exponent = math.floor(log10)
-    mantissa = f"{10.0 ** (log10 - exponent):.{digits - 1}f}"
+    mantissa = f"{10.0 ** (log10 - exponent):.1f}"
     if mantissa.startswith("10"):
-        mantissa, exponent = f"{1:.{digits - 1}f}", exponent + 1
+        mantissa, exponent = "1.0", exponent + 1
     return f"{mantissa}e{exponent:+d}"

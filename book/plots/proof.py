@@ -1,7 +1,5 @@
 """The proof of Theorem 1 as a map: which statement feeds which."""
 
-from __future__ import annotations
-
 from matplotlib.patches import FancyBboxPatch
 
 from attnbias.plots.theme import INK, WIDTH, new_figure, styled

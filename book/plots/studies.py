@@ -1,7 +1,5 @@
 """What several chapters beyond the paper draw: predicted levels, and shares of runs on a grid."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from attnbias._validate import require_number
@@ -21,7 +19,7 @@ from attnbias.plots.theme import (
 
 
 @styled
-def plot_levels(panels, *, names, log=(True, True), height=3.9):
+def plot_levels(panels, *, names, log=(True, True)):
     """Lines over steps, each with its predicted level or curve dashed in the same colour.
 
     Parameters
@@ -33,8 +31,6 @@ def plot_levels(panels, *, names, log=(True, True), height=3.9):
         Labels of the two axes of each panel.
     log : (bool, bool) or list of such
         Whether the axes are logarithmic, for all panels or for each.
-    height : float
-        Inches.
 
     Returns
     -------
@@ -62,7 +58,7 @@ def plot_levels(panels, *, names, log=(True, True), height=3.9):
             remedy="draw fewer lines in one figure",
         )
     scales = [log] * len(panels) if isinstance(log, tuple) else log
-    fig = new_figure((WIDTH, height))
+    fig = new_figure((WIDTH, 3.9))
     axes = fig.subplots(1, len(panels), squeeze=False)[0]
     for axis, panel, words, (log_x, log_y) in zip(axes, panels, names, scales, strict=True):
         for label, (x, y, predicted) in panel.items():

@@ -1,7 +1,5 @@
 """Tokens in the plane, their cosines, and the constraints of the SVM's solution."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from matplotlib.collections import LineCollection
@@ -13,14 +11,12 @@ from attnbias.plots.theme import COLOURS, FAINT, INK, WIDTH, new_figure, styled
 
 
 @styled
-def plot_tokens_2d(data: Dataset, opt=None):
+def plot_tokens_2d(data: Dataset):
     """Tokens in the plane: their own for d = 2, else their two main directions.
 
     Parameters
     ----------
     data : Dataset
-    opt : (n,) tensor of int, optional
-        Optimal tokens; those of the data's decoder by default.
 
     Returns
     -------
@@ -37,7 +33,7 @@ def plot_tokens_2d(data: Dataset, opt=None):
     >>> plot_tokens_2d(make_separation_pair()).axes[0].get_xlabel()
     'first coordinate'
     """
-    opt = resolve_opt(data, opt).cpu()
+    opt = resolve_opt(data, None).cpu()
     points, labels = _plane(data)
     index = torch.arange(data.n)
     is_opt = torch.zeros(data.n, data.T, dtype=torch.bool)
@@ -134,14 +130,12 @@ def plot_support(solution):
 
 
 @styled
-def plot_gram(data: Dataset, opt=None):
+def plot_gram(data: Dataset):
     """Cosines between all pairs of tokens, optimal tokens first.
 
     Parameters
     ----------
     data : Dataset
-    opt : (n,) tensor of int, optional
-        Optimal tokens; those of the data's decoder by default.
 
     Returns
     -------
@@ -160,7 +154,7 @@ def plot_gram(data: Dataset, opt=None):
     >>> plot_gram(make_example1(n=4, T=3, d=20)).axes[0].get_xlabel()
     'token'
     """
-    opt = resolve_opt(data, opt).cpu()
+    opt = resolve_opt(data, None).cpu()
     X, mask = data.X.detach().double().cpu(), data.mask.cpu().clone()
     index = torch.arange(data.n)
     mask[index, opt] = False

@@ -1,7 +1,5 @@
 """Tokens with unequal scores at the limit of C1 and C2, where every inner product is largest."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from attnbias import Dataset

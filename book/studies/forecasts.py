@@ -1,7 +1,5 @@
 """How often the forecasts of `diagnose` are right: ten kinds of data sets, a hundred of each."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@
 the theory of one layer predicts stands in `PREDICTED` and was written before the runs.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from functools import lru_cache

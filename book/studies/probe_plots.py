@@ -1,7 +1,5 @@
 """Pictures of `book.studies.probe`: heads over steps, over their path, and at the end."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

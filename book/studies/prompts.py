@@ -1,7 +1,5 @@
 """Small sets of tokens for prompt attention, each with the prompt trained."""
 
-from __future__ import annotations
-
 import torch
 
 from attnbias._validate import require_int, require_number

@@ -1,7 +1,5 @@
 """The relu setting of Tarzanagh et al. on many seeds: three directions that W may tend to."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

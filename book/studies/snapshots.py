@@ -1,7 +1,5 @@
 """Attention maps along one run, for figures and sliders that show what is attended to."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -2,8 +2,6 @@
 bundled digits, each optimizer at five values, then on fresh seeds near the best of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Small families of tokens that several chapters use, orthogonal but for a number given."""
 
-from __future__ import annotations
-
 import torch
 
 from attnbias.data import Dataset

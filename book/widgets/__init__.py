@@ -1,7 +1,5 @@
 """Figures that a reader moves, as markup for `IPython.display.HTML`."""
 
-from __future__ import annotations
-
 from .frames import slider_attention, slider_html
 from .runs import slider_normalisation, slider_paths
 from .scale import slider_scale

@@ -1,7 +1,5 @@
 """Sliders through pictures of one's own, and through the attention maps of a run."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

@@ -1,7 +1,5 @@
 """Drawings by night: what stands for each colour on a dark page."""
 
-from __future__ import annotations
-
 import re
 
 # What stands for a colour on a dark page: the same hue, light enough for a dark ground.

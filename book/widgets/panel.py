@@ -1,7 +1,5 @@
 """Axes of an SVG drawing: data to points, ticks and names."""
 
-from __future__ import annotations
-
 import html
 import math
 from dataclasses import dataclass

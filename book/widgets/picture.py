@@ -6,8 +6,6 @@ range inputs, so that keyboard and touch work, and the numbers stand in an `outp
 out when they change. Without scripts, and in print, one picture stands: of a run, its end.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import math

@@ -1,7 +1,5 @@
 """Sliders over runs: the rule and its step size, two ways to normalise."""
 
-from __future__ import annotations
-
 import html
 import math
 

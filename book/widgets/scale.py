@@ -1,7 +1,5 @@
 """A slider over the scale R of the bad start."""
 
-from __future__ import annotations
-
 import html
 import math
 

@@ -1,7 +1,5 @@
 """A slider that turns the start of a run, in the plane of two rows."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

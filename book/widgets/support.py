@@ -1,7 +1,5 @@
 """A slider that moves a token of one sequence in the plane."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

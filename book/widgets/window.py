@@ -1,7 +1,5 @@
 """A slider that moves the window of a fitted power law."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

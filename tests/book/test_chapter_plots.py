@@ -1,11 +1,8 @@
 """Plots of chapters render without a warning, and their tables have the numbers of the runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 from drawn import LONG, figures_of, require_legible, require_tried
 
@@ -23,17 +20,9 @@ def result():
     return experiments.run("fig2", seeds=2, steps=10_000, n=4, T=3, d=20)
 
 
-@pytest.mark.parametrize("kind", ["windows", "groups"])
-def test_a_legend_of_long_labels_stays_inside_the_figure(kind):
+def test_a_legend_of_long_labels_stays_inside_the_figure():
     trace = train(make_example1(n=4, T=3, d=20), NGD(0.1), 2000)
-    rows = [
-        {"d": d, "rule": rule, "margin": d * k} for k, rule in enumerate(LONG, 1) for d in (1, 2)
-    ]
-    makers = {
-        "windows": lambda: chapters.plot_exponent_windows(dict.fromkeys(LONG, trace)),
-        "groups": lambda: chapters.plot_groups(pandas.DataFrame(rows), "d", "margin", "rule"),
-    }
-    require_legible(makers[kind])
+    require_legible(lambda: chapters.plot_exponent_windows(dict.fromkeys(LONG, trace)))
 
 
 @pytest.mark.slow
@@ -76,8 +65,8 @@ def test_the_slider_of_figure_8_says_which_scale_is_not_left_and_takes_no_other_
 
 def test_the_table_of_a_joint_run_has_its_numbers():
     trace = experiments.run("fig3", seeds=1, steps=1000, n=4, d=40).traces["Polyak"][0]
-    table = chapters.figure_numbers({"Polyak": trace}, steps=[1000], series="u_norm", digits=3)
-    assert table.loc["Polyak", "t = 1000"] == f"{trace.u_norm[-1]:.3g}"
+    table = chapters.figure_numbers({"Polyak": trace}, steps=[1000], series="u_norm")
+    assert float(table.loc["Polyak", "t = 1000"]) == float(f"{trace.u_norm[-1]:.2g}")
 
 
 def test_figure_numbers(result):

@@ -12,7 +12,7 @@ from book.claims.claim import POSITIVE
 from book.claims.kinds import Partly, at_record, drop_and_stall, every, window
 from book.claims.order import no_slower
 from book.claims.scope import BOUND, COUNT, END, EXISTS, SCOPE
-from book.claims.tamper import bent_by_log, each, series
+from book.claims.tamper import bent_by_log, series
 
 # Several runs: a claim may be on those of two sequences or more, or on those that lock, and what a
 # refutation says of a run with short steps may be within the claim's room.
@@ -66,7 +66,7 @@ def test_rates_are_told_from_their_neighbours_as_far_as_the_page_says():
 
 
 def test_a_part_of_what_a_refutation_changes(trace):
-    change = each(series(W_alignment_error=0.5))
+    change = series(W_alignment_error=0.5)
     old, late = trace.W_alignment_error, trace.step > 0
     made = Partly(run=1)([trace, trace, trace][:1] + [change(trace)][:0], change([trace]))
     assert (made[0].W_alignment_error == old).all()  # it has a run 0 alone
@@ -84,18 +84,18 @@ def test_a_part_of_what_a_refutation_changes(trace):
 
 
 def test_a_claim_that_asks_twice_for_a_run_gets_it_altered_twice(trace):
-    partly, change = Partly(run=0), each(series(W_norm=1.0))
+    partly, change = Partly(run=0), series(W_norm=1.0)
     for _ in range(2):
         assert (partly([trace], change([trace]))[0].W_norm[1:] == 1.0).all()
     assert partly.runs == 1
 
 
 def test_of_a_run_beside_its_data_and_of_a_seed_everything_changes_and_nothing_else(trace):
-    change = each(series(W_norm=1.0))
+    change = series(W_norm=1.0)
     made = Partly(run=0)([(1, trace), (2, trace.step)], [(3, *change([trace])), (4, trace.step)])
     assert made[0][0] == 1 and made[0][1].W_norm[-1] == 1.0 and made[1][0] == 2
     result = experiments.run("fig2", seeds=2, steps=1000)
-    alter = each(series(W_norm=1.0))
+    alter = series(W_norm=1.0)
     for runs in Partly(run=1)(result, alter(result)).traces.values():
         assert runs[0].W_norm[-1] != 1.0 and runs[1].W_norm[-1] == 1.0
 

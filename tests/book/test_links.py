@@ -1,7 +1,5 @@
 """Links from the repository's own pages to its files: nothing else walks them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The page on earlier work: every work is cited, and every neighbour says what was read of it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

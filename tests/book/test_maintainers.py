@@ -1,7 +1,5 @@
 """The page for maintainers: its examples run, and what it says of files and versions holds."""
 
-from __future__ import annotations
-
 import json
 import re
 

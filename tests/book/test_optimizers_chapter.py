@@ -1,7 +1,5 @@
 """The lines that the chapter on optimizers gives to readers who train by transformers."""
 
-from __future__ import annotations
-
 import math
 import re
 from functools import partial

@@ -1,7 +1,5 @@
 """The proofs in proofs/ leave nothing out and assume nothing but the axioms of Coq's reals."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

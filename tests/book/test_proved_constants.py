@@ -4,8 +4,6 @@ Each constant is read by name from the text of `proofs/`, turned into a Python e
 compared with what the library makes of tokens whose limits are all finite.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from types import SimpleNamespace

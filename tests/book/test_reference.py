@@ -1,7 +1,5 @@
 """The reference: complete, with an example a name, and a mapping of statements that holds."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

@@ -1,11 +1,8 @@
 """What chapters add to the rooms: recorded tables, heads of MiniLM, a ReLU study, figures."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import partial
 
-import numpy as np
 import pandas
 import pytest
 import torch
@@ -15,11 +12,11 @@ from tolerances import SVM_GAP
 from attnbias import experiments
 from attnbias.beyond.heads.experiments import describe
 from attnbias.beyond.ranks import experiments as ranks
-from attnbias.errors import AttnBiasError, RangeError
+from attnbias.errors import RangeError
 from attnbias.nets import random_head
 from book.claims import Evidence
 from book.claims.beyond.ranks import claim
-from book.plots import plot_groups, plot_levels, plot_lock_map
+from book.plots import plot_levels, plot_lock_map
 from book.studies.prompts import make_joint_prompts, make_prompt_triple, make_score_pair
 from book.studies.relu import describe_run, flat_sequences, frozen_part, train_relu
 from book.texts import load_bundled_head
@@ -113,8 +110,3 @@ test_bad_input_is_refused = refusals(
 def test_figures_have_the_lines_of_what_they_are_given():
     fig = plot_levels([LEVELS, LEVELS], names=NAMES)
     assert [len(axis.lines) for axis in fig.axes] == [3, 3]
-    grid = pandas.DataFrame({"d": [6, 6, 6, 9], "margin": [1.0, 5.0, 2.0, 4.0], "T": 3})
-    line = plot_groups(grid, "d", "margin", "T").axes[0].lines[0]  # medians over seeds
-    np.testing.assert_allclose(line.get_ydata().astype(float), [2.0, 4.0])
-    with pytest.raises(AttnBiasError, match="column"):
-        plot_groups(grid, "d", "margins", "T")

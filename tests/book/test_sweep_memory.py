@@ -1,7 +1,5 @@
 """The memory that a sweep is said to need is what the benchmark measures."""
 
-from __future__ import annotations
-
 import pytest
 
 from attnbias import sweeps

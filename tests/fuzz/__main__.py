@@ -11,8 +11,6 @@ damage.py, by turns, `kills` ends writers at random moments. "taken" and "same" 
 hang, a change without a word, and a loss. The exit status is 1 if there is any.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

@@ -1,7 +1,5 @@
 """Junk in the place of each argument of each documented name: refused by name, or taken."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

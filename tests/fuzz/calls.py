@@ -1,7 +1,5 @@
 """A valid call of every documented name: the first that the examples of the docstrings make."""
 
-from __future__ import annotations
-
 import contextlib
 import doctest
 import importlib

@@ -3,8 +3,6 @@
 Each takes the bytes, those of another file of the same kind, and a generator.
 """
 
-from __future__ import annotations
-
 import io
 import random
 import warnings

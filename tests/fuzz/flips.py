@@ -1,7 +1,5 @@
 """A damaged file that the library wrote: refused by name, or nothing changes."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import hashlib

@@ -1,7 +1,5 @@
 """Values that no parameter means: by kind, made anew for each call."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import enum

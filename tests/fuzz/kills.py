@@ -5,8 +5,6 @@ is cleaned up; then the same call is made again, to the end, and must give what 
 gives, in a folder that holds no more than an unbroken one's.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

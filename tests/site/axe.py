@@ -4,8 +4,6 @@ Measuring contrast is slow, and a thousand words of one colour on one ground nee
 each page hands axe the first word of each look, and a look seen before is not measured again.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from browser import DRAWN, Page

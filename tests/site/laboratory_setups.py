@@ -1,7 +1,5 @@
 """Twenty runs of the laboratory's engine, and the same ones as the library makes them."""
 
-from __future__ import annotations
-
 import torch
 
 from attnbias import GD, NGD, Dataset, Polyak, make_bad_start, make_separation_pair

@@ -1,7 +1,5 @@
 """Without any optional package: all modules import or name the extra, and so do all calls."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The public names are those of the contract."""
 
-from __future__ import annotations
-
 import inspect
 
 import attnbias

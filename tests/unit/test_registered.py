@@ -1,7 +1,5 @@
 """What packages register by entry points is found by name, and a broken one is named alone."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

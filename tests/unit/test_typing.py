@@ -1,7 +1,5 @@
 """Every public name says the types of what it takes and gives, and ships them."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import tomllib

@@ -1,7 +1,5 @@
 """The house's walls: modules, folders and functions that one can take in at a glance."""
 
-from __future__ import annotations
-
 import ast
 import io
 import tokenize

@@ -12,7 +12,7 @@ from attnbias.data.degenerate import make_degenerate
 
 from ..claim import Section, judge, keyed, refuted, without_run
 from ..seeds import SEEDS
-from ..tamper import each, series, table
+from ..tamper import series, table
 
 claim = Section("Beyond the paper", 190, source="ours", chapter="chap-exponents")
 
@@ -73,18 +73,18 @@ _STUDY = 'recorded = experiments.load("exponents"'
 _REVERSED = {"settled": lambda data: data["settled"].to_numpy()[::-1]}
 
 
-_SQUARE = each(
-    series(W_alignment_error=lambda run, old: old[-1] * (run.step[-1] / run.step.clip(1)) ** 2)
+_SQUARE = series(
+    W_alignment_error=lambda run, old: old[-1] * (run.step[-1] / run.step.clip(1)) ** 2
 )
 
 
 def _longer(factor: float):
-    return each(series(W_alignment_error=lambda run, old: factor * old))
+    return series(W_alignment_error=lambda run, old: factor * old)
 
 
 @claim("d", _STUDY)
 @refuted("exponents come a decade later", exponents=table(**_SHIFTED))
-@refuted("1 - cosine of fresh runs stays at 1e-4", fresh_run=each(series(W_alignment_error=1e-4)))
+@refuted("1 - cosine of fresh runs stays at 1e-4", fresh_run=series(W_alignment_error=1e-4))
 def settling_rate(e):
     """NGD, momentum and Polyak steps, below the step size at which the offset stops settling, show
     the exponent -2 within 0.05 once settling rate, margin and |W| multiply to 10."""

@@ -16,7 +16,7 @@ from book.studies.coherent import make_coherent
 
 from ..claim import Section, refuted
 from ..draws import normal
-from ..tamper import altered, aside, each, retold, series, swaps
+from ..tamper import altered, aside, retold, series, swaps
 
 claim = Section("Beyond the paper", 230, source="ours", chapter="chap-global")
 
@@ -56,8 +56,8 @@ def score_trap(e):
 
 
 @claim("c", "trace = train(equal, NGD(0.2)", show="cosine")
-@refuted("the softmax stays at 0.1", train=each(series(log_nonopt_score=-0.105)))
-@refuted("1 - cosine stays at 0.5", train=each(series(W_alignment_error=0.5)))
+@refuted("the softmax stays at 0.1", train=series(log_nonopt_score=-0.105))
+@refuted("1 - cosine stays at 0.5", train=series(W_alignment_error=0.5))
 def equal_scores_free(e):
     """With equal scores the same tokens trap no start."""
     data = make_score_trap(0.0)

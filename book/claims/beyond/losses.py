@@ -14,7 +14,7 @@ from attnbias.beyond.losses.losses import polynomial_loss, smooth_hinge
 from attnbias.geometry.constants import limit_offset
 
 from ..claim import Section, refuted
-from ..tamper import altered, each, series, swaps
+from ..tamper import altered, series, swaps
 
 claim = Section("Beyond the paper", 220, source="ours", chapter="chap-losses")
 
@@ -80,7 +80,7 @@ def loss_constants(e):
 
 
 @claim("d", "run = train(data, NGD(0.1), last, loss=losses[name], train_u=True", show="tail")
-@refuted("u ends 1 - cosine 1e-4 from u_mm", tail_run=each(series(u_alignment_error=1e-4)))
+@refuted("u ends 1 - cosine 1e-4 from u_mm", tail_run=series(u_alignment_error=1e-4))
 @refuted("u's largest entry is halved", tail_run=altered(u=_bent))
 def loss_tail(e):
     """Jointly a polynomial tail sends u to another direction than u_mm, known beforehand."""
@@ -94,8 +94,8 @@ def loss_tail(e):
 
 
 @claim("c", "check_any_loss(pair, train(pair, NGD(0.1)", show="exponent")
-@refuted("1 - cosine stays at 0.5", loss_runs=each(series(W_alignment_error=0.5)))
-@refuted("1 - cosine falls like 1/t", loss_runs=each(_AS_ONE_OVER_T))
+@refuted("1 - cosine stays at 0.5", loss_runs=series(W_alignment_error=0.5))
+@refuted("1 - cosine falls like 1/t", loss_runs=_AS_ONE_OVER_T)
 def loss_rates(e):
     """With u fixed every decreasing loss with a slope that vanishes nowhere keeps M1 and M2."""
     for seed in SEEDS:

@@ -19,7 +19,7 @@ from attnbias.geometry.constants import limit_offset
 from ..claim import Section, refuted
 from ..draws import normal
 from ..seeds import SEEDS
-from ..tamper import each, retold, series, swaps
+from ..tamper import retold, series, swaps
 
 claim = Section("Beyond the paper", 200, source="ours", chapter="chap-momentum")
 
@@ -93,12 +93,12 @@ _STALLS = series(W_alignment_error=0.5)
 _FROZEN = series(W_alignment_error=lambda run, old: 0.5 / np.maximum(run.W_norm, 1) ** 2)
 _LOGARITHMIC = retold(gaps=lambda run, old: np.outer(np.log1p(run.step), old[-1]) / old[-1].max())
 _LINEAR = retold(gaps=lambda run, old: np.outer(run.step, old[-1]) / old[-1].max() / 100)
-_LONGER = each(series(W_alignment_error=lambda run, old: 1.1 * old))
-_IDLE_STOPS = each(series(gaps=lambda run, old: np.vstack([old[:2], old[1:2]])))
+_LONGER = series(W_alignment_error=lambda run, old: 1.1 * old)
+_IDLE_STOPS = series(gaps=lambda run, old: np.vstack([old[:2], old[1:2]]))
 
 
 @claim("c", "check_single_row(pair, each)", show="exponent")
-@refuted("both stay at 1 - cosine 0.5", pair_runs=each(_STALLS))
+@refuted("both stay at 1 - cosine 0.5", pair_runs=_STALLS)
 @refuted("the two methods change places", pair_runs=swaps(BALL, DUAL))
 def momentum_pair(e):
     """On one constraint a heavy ball and dual acceleration have closed forms, with the exponents -2
@@ -166,8 +166,8 @@ def settling_step(e):
 
 
 @claim("c", "check_momentum_triple(triple, ball)")
-@refuted("the offset stays at 1", train=each(_FROZEN))
-@refuted("1 - cosine stays at 0.5", train=each(_STALLS))
+@refuted("the offset stays at 1", train=_FROZEN)
+@refuted("1 - cosine stays at 0.5", train=_STALLS)
 def momentum_triple(e):
     """On the degenerate triple a heavy ball's offset grows like log t."""
     data = make_degenerate()

@@ -16,7 +16,7 @@ from attnbias.beyond.next_token.ties import soft_attention, soft_parts, soft_sol
 from ..claim import Section, refuted
 from ..draws import normal
 from ..seeds import SEEDS
-from ..tamper import altered, aside, each, series
+from ..tamper import altered, aside, series
 
 claim = Section("Beyond the paper", 260, source="ours", chapter="chap-next-token")
 
@@ -72,9 +72,7 @@ def _late(e, count: int, split: bool = False) -> torch.Tensor:
 
 
 def _falls_like(power: float):
-    return each(
-        series(W_alignment_error=lambda run, old: old[0] * (run.step / run.step[0]) ** power)
-    )
+    return series(W_alignment_error=lambda run, old: old[0] * (run.step / run.step[0]) ** power)
 
 
 def _settled(run: Trace) -> torch.Tensor:

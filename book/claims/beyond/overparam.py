@@ -9,7 +9,7 @@ from attnbias.beyond.overparam.geometry import wendel_share
 from attnbias.dynamics.problem import adversarial_init
 
 from ..claim import Section, refuted
-from ..tamper import each, series
+from ..tamper import series
 
 claim = Section("Beyond the paper", 240, source="ours", chapter="chap-global")
 
@@ -60,7 +60,7 @@ def feasible_counting(e):
 
 
 @claim("d", '"data": {"model": make_weak_signal, "n": 6, "T": 4, "d": dims, "correlation": rhos')
-@refuted("runs end with half the softmax", train=each(series(log_nonopt_score=-0.69)))
+@refuted("runs end with half the softmax", train=series(log_nonopt_score=-0.69))
 def overparam_plain(e):
     """At d = 4 nT independent features bring even starts against W_mm home."""
     least = min(_final_scores(e, 0.0))
@@ -69,7 +69,7 @@ def overparam_plain(e):
 
 
 @claim("d", '"data": {"model": make_weak_signal, "n": 6, "T": 4, "d": dims, "correlation": rhos')
-@refuted("all runs come home", train=each(series(log_nonopt_score=-9.0)))
+@refuted("all runs come home", train=series(log_nonopt_score=-9.0))
 def overparam_correlated(e):
     """With features that share an axis dimension alone is not enough."""
     lost = sum(score < 0.9 for score in _final_scores(e, 0.9))

@@ -21,7 +21,7 @@ from ..claim import Section, refuted
 from ..draws import normal
 from ..order import turns_by_path
 from ..seeds import SEEDS
-from ..tamper import altered, aside, each, retold, series, swaps
+from ..tamper import altered, aside, retold, series, swaps
 
 claim = Section("Beyond the paper", 320, source="ours", chapter="chap-prompt")
 
@@ -94,7 +94,7 @@ def _faster(runs: dict[str, Trace]) -> dict[str, Trace]:
 
 
 @claim("c", "bold = check_rows(triple, train(triple, NGD(500.0)", show="rate")
-@refuted("1 - cosine stays at 0.5", train=each(series(W_alignment_error=0.5)))
+@refuted("1 - cosine stays at 0.5", train=series(W_alignment_error=0.5))
 @refuted("gaps fall in the end", train=retold(gaps=_falls))
 def prompt_m1(e):
     """M1 holds for prompt attention with rows in place of tokens, from every start here."""

@@ -11,7 +11,7 @@ from attnbias.theorems import check_theorem4
 
 from ..claim import Section, refuted
 from ..order import gd_limit_rate, no_slower
-from ..tamper import bent, each, series
+from ..tamper import bent, series
 from .instances import DM, LIMIT, MOVING, Runs
 from .loss import error_of_u, falls_like, over, path
 
@@ -43,7 +43,7 @@ def _slow(run: Trace, _) -> np.ndarray:
 
 @claim("c", "check_theorem4(", "Theorem 4 = 10", "chap-joint-u", show="margin")
 @refuted("the fraction falls like t^-.05", joint_moving=bent(-0.05, "scores"))
-@refuted("|u| is three times what it was", joint_moving=each(series(u_norm=lambda _, old: 3 * old)))
+@refuted("|u| is three times what it was", joint_moving=series(u_norm=lambda _, old: 3 * old))
 def theorem4(e):
     """u reaches a constant fraction of the largest margin."""
     yield from over(e.joint_limit(), check_theorem4)
@@ -55,7 +55,7 @@ def theorem4(e):
 
 
 @claim("a", "check_decoder_direction(", "Section 1, contributions", "chap-joint-u")
-@refuted("u stays at 1 - cosine .01", joint_moving=each(series(u_alignment_error=0.01)))
+@refuted("u stays at 1 - cosine .01", joint_moving=series(u_alignment_error=0.01))
 def u_direction(e):
     """u converges to u_mm in direction."""
     runs = e.joint_moving
@@ -65,7 +65,7 @@ def u_direction(e):
 
 
 @claim("b", "fit_rate(direction.step", "Section 1, contributions; Theorem 10", "chap-joint-u")
-@refuted("1 - cosine falls like t^(-1/4)", joint_moving=each(series(u_alignment_error=_slow)))
+@refuted("1 - cosine falls like t^(-1/4)", joint_moving=series(u_alignment_error=_slow))
 def u_rate(e):
     """It does so at a rate, t^{-1/3} as we read it."""
     runs = [*e.joint_moving, *e.joint_dm["p = 2/3"]]
@@ -81,7 +81,7 @@ def u_rate(e):
     "chap-joint-u",
     show="nearer",
 )
-@refuted("attention stays at 1/2", joint_moving=each(series(log_nonopt_score=math.log(0.5))))
+@refuted("attention stays at 1/2", joint_moving=series(log_nonopt_score=math.log(0.5)))
 @refuted("u goes to the averages' classifier", joint_moving=_towards_averages)
 def attended(e):
     """The attended token tends to the optimal one, so u goes to the margin of the optimal tokens

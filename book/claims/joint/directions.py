@@ -9,7 +9,7 @@ from attnbias.theorems import check_theorem3
 
 from ..claim import Section, judge, keyed, refuted, undecided
 from ..order import gd_limit_rate, gd_rate, no_slower
-from ..tamper import bent_by_log, each, series, stalls, stops
+from ..tamper import bent_by_log, series, stalls, stops
 from .instances import DM, LIMIT, MOVING, dm_problems
 from .loss import error_of_W, falls_like, grows_like, over
 
@@ -72,11 +72,11 @@ def norm_log(e):
 
 
 @claim("a", "with_decoder(", "Section 4.2", "chap-joint-w", show="end")
-@refuted("in joint training 1 - cosine is t^-2 too", joint_dm=each(series(W_alignment_error=_fast)))
+@refuted("in joint training 1 - cosine is t^-2 too", joint_dm=series(W_alignment_error=_fast))
 @refuted(
     "both stay at 1 - cosine .5",
-    joint_dm=each(series(W_alignment_error=0.5)),
-    train=each(series(W_alignment_error=0.5)),
+    joint_dm=series(W_alignment_error=0.5),
+    train=series(W_alignment_error=0.5),
 )
 def slower(e):
     """Convergence of W is slower than with a fixed decoder."""

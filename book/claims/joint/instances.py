@@ -1,7 +1,5 @@
 """Runs of joint training: at the limit of Condition 2, and where attention moves."""
 
-from __future__ import annotations
-
 import torch
 
 from attnbias import NGD, Dataset, Trace, make_dm, train

@@ -127,7 +127,7 @@ def lemma10(e):
 @claim("c", "check_lemma11(", "Lemma 11, Eqs. 11 to 13", show="loss_ratio")
 @refuted("scores stop growing", joint_limit=stops("scores"))
 @refuted("score gaps grow like t^.4", joint_limit=bent(0.07, "scores"))
-@refuted("an optimal token's softmax score is .49", joint_limit=each(series(least_opt_score=0.49)))
+@refuted("an optimal token's softmax score is .49", joint_limit=series(least_opt_score=0.49))
 @refuted("one loss is left behind", joint_limit=each(_apart))
 @refuted("two losses drift apart", joint_moving=each(_drifting))
 def lemma11(e):

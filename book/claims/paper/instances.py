@@ -4,8 +4,6 @@ Sizes, lengths, norms, scores, starts and step sizes are drawn at random; every 
 non-optimal token with another is as large as Assumption 1 allows, with a random sign.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 

@@ -20,7 +20,7 @@ from ..claim import Finding, Section, judge, keyed, refuted, undecided
 from ..draws import normal
 from ..evidence import EDGE, Evidence, of_rule, on_instances
 from ..order import gd_limit_rate, theorem1_rate
-from ..tamper import each, retold, series, stalls
+from ..tamper import retold, series, stalls
 from .fixed_decoder import alignment_order
 from .instances import instances, off_selected, uneven_start
 from .polyak import FALLING
@@ -179,7 +179,7 @@ def remark2(e):
 
 
 @claim("a", "train(trap, rule, 20_000", "Section 3.1", "chap-master")
-@refuted("W turns to W_mm", trap_runs=each(series(W_alignment_error=0.01)))
+@refuted("W turns to W_mm", trap_runs=series(W_alignment_error=0.01))
 @refuted("W ends in no direction of a kind", trap_runs=stalls(0.7))
 def local_elsewhere(e):
     """Without such conditions GD can converge to another direction."""

@@ -1,7 +1,5 @@
 """How long an idle constraint is felt: closed forms, the law, runs, and the study of exponents."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from functools import partial

@@ -1,7 +1,5 @@
 """What one run did to each sequence, rebuilt from its trace: softmax scores and images W_t x_1."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bounds on ranks: closed forms, a second solver, distances they must cover, broken pairs."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 from functools import partial

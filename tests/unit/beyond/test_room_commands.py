@@ -1,7 +1,5 @@
 """The commands of the rooms: heads, and run and figure of their experiments."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

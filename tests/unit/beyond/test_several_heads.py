@@ -1,7 +1,5 @@
 """Several heads: gradients, the invariant, each its own SVM; heads of a BERT against W_mm."""
 
-from __future__ import annotations
-
 import json
 import math
 from contextlib import nullcontext

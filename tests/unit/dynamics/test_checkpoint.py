@@ -1,7 +1,5 @@
 """A checkpoint is taken over by its own run: losses, rules and problems by their values."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The registry, the results' files, and claims that can fail."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 

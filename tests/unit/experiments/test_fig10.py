@@ -1,7 +1,5 @@
 """Figure 10: cosines counted exactly, kinds of pairs that differ, a result that survives disk."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 

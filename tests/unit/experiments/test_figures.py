@@ -1,7 +1,5 @@
 """Figures 2, 3, 8 and 9 against closed forms; what refutes their claims stands in book/claims."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from functools import cache

@@ -1,7 +1,5 @@
 """Plots render without a warning, name their axes, and draw the numbers of the runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import matplotlib as mpl

@@ -1,7 +1,5 @@
 """Plots of checks, of escapes and of joint runs: what they draw is what was given."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The door of all figures: what they are given is refused by name, and a bug keeps its cause."""
 
-from __future__ import annotations
-
 import matplotlib as mpl
 import pytest
 from drawn import figures_of, require_door

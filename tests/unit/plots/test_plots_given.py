@@ -1,7 +1,5 @@
 """What plots are given: runs without labels, runs that lack a series, axes of the caller's own."""
 
-from __future__ import annotations
-
 import re
 
 import matplotlib as mpl

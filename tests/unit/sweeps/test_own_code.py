@@ -1,7 +1,5 @@
 """Functions of one's own in a sweep: known by what they make, free to fail, kept in their place."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

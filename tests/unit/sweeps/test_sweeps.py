@@ -1,7 +1,5 @@
 """Sweeps: grids, tables, results folders, workers, and what they refuse."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
