@@ -1,6 +1,5 @@
 """Figures of trained networks that chapters alone draw."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -89,7 +88,7 @@ ONE, ADAM = {"SGD": make_log(0)}, {"Adam": make_log(0)}
         (RangeError, lambda: plot_weight_norms(RESULT, "adam")),
         (RangeError, lambda: plot_weight_norms(RESULT, [])),
         (RangeError, lambda: plot_weight_norms({"SGD": make_log(0, names=("x",))})),
-        (RangeError, lambda: plot_grid(dataclasses.replace(RESULT, losses={}))),
+        (RangeError, lambda: plot_grid(RESULT.with_data(losses={}))),
         (DtypeError, lambda: plot_grid(ONE)),
     ],
 )
