@@ -112,9 +112,9 @@ class Exercise:
 
 
 @cache
-def read_answers(source: Path = ANSWERS) -> dict[str, Exercise]:
+def read_answers() -> dict[str, Exercise]:
     """All exercises by label."""
-    given = tomllib.loads(source.read_text(encoding="utf8"))
+    given = tomllib.loads(ANSWERS.read_text(encoding="utf8"))
     return {label: Exercise(label, **fields) for label, fields in given.items()}
 
 

@@ -12,7 +12,6 @@ from attnbias._validate import (
     require_choice,
     require_finite,
     require_flag,
-    require_number,
     require_shape,
 )
 from attnbias.data._source import bundled_arrays
@@ -21,11 +20,11 @@ from attnbias.nets import Head
 from attnbias.nets.data._arrays import as_rows
 from attnbias.nets.data.minilm import FILE, HEADS, vocabulary
 
+RIDGE = 0.1
 
-def embed(
-    texts, vectors, y, u=None, *, query: int | None = None, repeats: bool = True, name: str = ""
-) -> Dataset:
-    """Texts as a data set: one embedding a token.
+
+def embed(texts, vectors, y, u=None, *, repeats: bool = True) -> Dataset:
+    """Texts as a data set: one embedding a token; the first token of a text is its query.
 
     Parameters
     ----------
@@ -37,12 +36,8 @@ def embed(
         Labels in {-1, +1}.
     u : (d,), optional
         The decoder.
-    query : int, optional
-        A row put in front of each text, such as that of [CLS]; by default the first token of
-        a text is its query.
     repeats : bool
         False keeps only the first of equal tokens of a text; two of them tie for the best.
-    name : str
 
     Returns
     -------
@@ -57,32 +52,29 @@ def embed(
     --------
     >>> from book.texts import embed
     >>> table = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
-    >>> embed([[0, 1], [2, 0, 2]], table, [1, -1], query=1, repeats=False)
+    >>> embed([[0, 1, 2], [2, 0, 2]], table, [1, -1], repeats=False)
     Dataset(n=2 sequences, T=3 tokens (ragged), d=2 features, decoder none)
     """
     vectors = as_float_tensor("vectors", vectors).detach()
     require_shape("vectors", vectors, (None, None), "(V, d)")
     require_flag("repeats", repeats)
-    rows = _sequences(texts, query, repeats, len(vectors))
+    rows = _sequences(texts, repeats, len(vectors))
     lengths = torch.tensor([len(row) for row in rows])
     X = torch.nn.utils.rnn.pad_sequence([vectors[row] for row in rows], batch_first=True)
-    return Dataset(X, y, u, lengths, name=name)
+    return Dataset(X, y, u, lengths)
 
 
-def _sequences(texts, query, repeats: bool, size: int) -> list[torch.Tensor]:
-    """The rows of each text in order, the query in front."""
+def _sequences(texts, repeats: bool, size: int) -> list[torch.Tensor]:
+    """The rows of each text in order."""
     rows = [as_rows("texts", text, size) for text in texts]
     if not rows:
         raise RangeError("texts", expected="at least one", got="none", remedy="pass some texts")
-    if query is not None:
-        first = as_rows("query", [query], size)
-        rows = [np.concatenate([first, row]) for row in rows]
     if not repeats:
         rows = [row[np.sort(np.unique(row, return_index=True)[1])] for row in rows]
     return [torch.from_numpy(row) for row in rows]
 
 
-def linear_probe(texts, vectors, y, *, ridge: float = 0.1) -> torch.Tensor:
+def linear_probe(texts, vectors, y) -> torch.Tensor:
     """A decoder from labelled texts: ridge regression of the label on the mean embedding.
 
     Parameters
@@ -92,13 +84,12 @@ def linear_probe(texts, vectors, y, *, ridge: float = 0.1) -> torch.Tensor:
     vectors : (V, d) float
     y : (n,)
         Labels in {-1, +1}.
-    ridge : float
-        Weight of |u|^2 beside the sum of squared errors.
 
     Returns
     -------
     (d,) float64
-        Fitted with an intercept, which is left out: Eq. 1 has none.
+        Fitted with an intercept, which is left out: Eq. 1 has none. `RIDGE` is the weight of
+        |u|^2 beside the sum of squared errors.
 
     Raises
     ------
@@ -107,13 +98,12 @@ def linear_probe(texts, vectors, y, *, ridge: float = 0.1) -> torch.Tensor:
     Examples
     --------
     >>> from book.texts import linear_probe
-    >>> linear_probe([[0], [1]], [[1.0, 0.0], [-1.0, 0.0]], [1, -1], ridge=2.0).tolist()
-    [0.5, 0.0]
+    >>> linear_probe([[0], [1]], [[3.0, 0.0], [-3.0, 0.0]], [1, -1]).round(decimals=2).tolist()
+    [0.33, 0.0]
     """
     vectors = as_float_tensor("vectors", vectors, dtype=torch.float64).detach()
     require_shape("vectors", vectors, (None, None), "(V, d)")
-    ridge = require_number("ridge", ridge, low=0, open_low=True, high=1e100)
-    rows = _sequences(texts, None, True, len(vectors))
+    rows = _sequences(texts, True, len(vectors))
     if not all(map(len, rows)):
         raise RangeError(
             "texts",
@@ -127,7 +117,7 @@ def linear_probe(texts, vectors, y, *, ridge: float = 0.1) -> torch.Tensor:
     require_shape("y", y, (len(means),), "(n,)")
     require_finite("y", y)
     means = means - means.mean(dim=0)
-    gram = means.T @ means + ridge * torch.eye(means.shape[1], dtype=torch.float64)
+    gram = means.T @ means + RIDGE * torch.eye(means.shape[1], dtype=torch.float64)
     return torch.linalg.solve(gram, means.T @ y)
 
 

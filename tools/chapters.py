@@ -34,7 +34,7 @@ def is_notebook(source: Path) -> bool:
     return "jupytext" in (yaml.safe_load(parts[1]) or {})
 
 
-def notebook_sources(root: Path = ROOT) -> list[Path]:
+def notebook_sources() -> list[Path]:
     """The .md sources of the executable chapters that exist, in reading order."""
-    pages = (root / f"{name}.md" for name in toc_files(root / "_toc.yml"))
+    pages = (ROOT / f"{name}.md" for name in toc_files())
     return [page for page in pages if page.exists() and is_notebook(page)]

@@ -4,11 +4,11 @@ A seed draws the places, and for each one of the changes that `tools/mutation.py
 any is run. A mutant is a copy of the package in a temporary folder, so the clone is never touched,
 and numba compiles that copy's loop anew. It is tried by its nearest tests: those of
 tests/unit/PACKAGE, which mirrors the package, and its module's doctests; first the file with the
-module's name, then the quickest, the slow ones last. The first failure ends it, and so does a test
+module's name, then the others, the slow ones last. The first failure ends it, and so does a test
 that takes a minute and ten times its usual time.
 
-    python -m tools.mutants --seed 1             a hundred; a stopped call goes on where it was
-    python -m tools.mutants --seed 1 --again     those that survived, after new tests
+    python -m tools.mutants --seed 1    a hundred; then those that survived, and, of a stopped
+                                        call, those that it left
 
 Exits with 1 where more than a tenth survive; some survivors are no fault but the same program.
 """
@@ -27,7 +27,7 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-from tools.files import ROOT, digest
+from tools.files import ROOT
 from tools.mutation import Finder, Mutant, draw
 
 PACKAGES = ("dynamics", "geometry", "theorems")
@@ -43,13 +43,9 @@ class Watch:
         self.log, self.stem, self.usual = log, stem, usual or {}
 
     def pytest_collection_modifyitems(self, items) -> None:
-        whole = Counter()
-        for item in items:
-            whole[item.path] += self.usual.get(item.nodeid, 0.0)
-
         def rank(item):
             far = item.path.stem.removeprefix("test_") != self.stem
-            return item.get_closest_marker("slow") is not None, far, whole[item.path]
+            return item.get_closest_marker("slow") is not None, far
 
         items.sort(key=rank)
 
@@ -186,7 +182,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--again", action="store_true", help="try again what survived")
     parser.add_argument("--quick", action="store_true", help="without the slow tests")
     chosen = parser.parse_args()
 
@@ -194,13 +189,11 @@ def main() -> int:
     mutants = draw(found, chosen.seed, chosen.count)
     kinds = Counter(site[0].kind for site in found)
     print(f"{len(found)} sites: {dict(kinds)}")
-    head = {"draw": [asdict(each) for each in mutants], "tests": digest("tests/**/*.py")}
+    head = [asdict(each) for each in mutants]
     file = ROOT / "_build" / "mutants" / f"{chosen.seed}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
-    kept, *results = read(file) or [{}]
-    if kept != (head | {"tests": kept.get("tests")} if chosen.again else head):
-        results = []
-    results = [each for each in results if not (chosen.again and each["outcome"] == "survived")]
+    kept, *results = read(file) or [None]
+    results = [each for each in results if kept == head and each["outcome"] != "survived"]
 
     def save(result: dict) -> None:
         with file.open("a", encoding="utf8") as lines:

@@ -29,11 +29,11 @@ LIMITS = {
 Groups = dict[str, list[Row]]
 
 
-def read_groups(path: Path = SOURCE) -> Groups:
+def read_groups() -> Groups:
     """The figures of each group of the record."""
     return {
         name: [Row(**{key: row[key] for key in row if key != "group"}) for row in group["rows"]]
-        for name, group in read(path).items()
+        for name, group in read(SOURCE).items()
     }
 
 

@@ -15,25 +15,22 @@ import gc
 import os
 import re
 import shutil
-import sys
+from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 
+from attnbias_provenance import ProvenanceNode
 from docutils import nodes
+from page_tags import BOOK, description
+from page_tags import tags as page_tags
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_proof import directive as proof_directive
 from sphinx_proof import nodes as proof_nodes
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[k]) for k in (0, 2)]
-
-from attnbias_provenance import ProvenanceNode  # noqa: E402
-from page_tags import BOOK, description  # noqa: E402
-from page_tags import tags as page_tags  # noqa: E402
-
-from tools.first_cell import version  # noqa: E402
-from tools.origin import github_address, launch_ref  # noqa: E402
+from tools.first_cell import version
+from tools.origin import github_address, launch_ref
 
 SCRIPTS = {  # of one page each: the search's ranks what it finds
     "search": ["search.js"],
@@ -149,15 +146,20 @@ def complete_page(app: Sphinx, page: str, template: str, context: dict, doctree)
         app.add_js_file(name, loading_method="defer")
 
 
+def copies(app: Sphinx, error: Exception | None, ending: str) -> Iterator[tuple[Path, Path]]:
+    """Each chapter's notebook in a built site, and where a copy with that ending belongs."""
+    if error is None and app.builder.format == "html":
+        for page in app.env.found_docs:
+            if notebook := notebook_beside(app, page):
+                target = Path(app.outdir, "_sources", f"{page}{ending}")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                yield notebook, target
+
+
 def copy_notebooks(app: Sphinx, error: Exception | None) -> None:
     """Put them where the menu links to, over the copies that the theme makes for Binder."""
-    if error is not None or app.builder.format != "html":
-        return
-    for page in app.env.found_docs:
-        if notebook := notebook_beside(app, page):
-            target = Path(app.outdir, "_sources", f"{page}.ipynb")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(notebook, target)
+    for notebook, target in copies(app, error, ".ipynb"):
+        shutil.copyfile(notebook, target)
 
 
 def drop_live_code(app: Sphinx) -> None:

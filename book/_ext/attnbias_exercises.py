@@ -5,18 +5,14 @@ heading Exercises stands a link to a copy of the notebook in which no cell of a 
 """
 
 import re
-import sys
-from pathlib import Path
 
 import nbformat
-from attnbias_book import notebook_beside
+from attnbias_book import copies, notebook_beside
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx_exercise.nodes import is_exercise_node
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from book.exercises import ANSWERS, read_answers  # noqa: E402
+from book.exercises import ANSWERS, read_answers
 
 SOLUTION = re.compile(r"^(`{3,})\{solution\}.*?^\1[ ]*$", re.MULTILINE | re.DOTALL)
 START = re.compile(r"^`{3,}\{solution-start\}", re.MULTILINE)
@@ -72,13 +68,8 @@ def say_how_to_answer(app: Sphinx, doctree: nodes.document) -> None:
 
 def copy_without(app: Sphinx, error: Exception | None) -> None:
     """Write the notebooks without solutions."""
-    if error is not None or app.builder.format != "html":
-        return
-    for page in app.env.found_docs:
-        if source := notebook_beside(app, page):
-            target = Path(app.outdir, "_sources", f"{page}{LEFT_OUT}")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            nbformat.write(without_solutions(nbformat.read(source, as_version=4)), target)
+    for source, target in copies(app, error, LEFT_OUT):
+        nbformat.write(without_solutions(nbformat.read(source, as_version=4)), target)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

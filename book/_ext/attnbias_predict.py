@@ -25,11 +25,9 @@ import ast
 import math
 import operator
 import re
-import sys
 import zlib
 from collections.abc import Callable
 from html import escape
-from pathlib import Path
 from typing import NamedTuple
 
 from docutils import nodes
@@ -39,11 +37,9 @@ from myst_nb.ext.glue.utils import retrieve_glue_data
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
-
-from attnbias.errors import AttnBiasError  # noqa: E402
-from tools.chapters import toc_parts  # noqa: E402
-from tools.files import ROOT  # noqa: E402
+from attnbias.errors import AttnBiasError
+from tools.chapters import toc_parts
+from tools.files import ROOT
 
 FLOAT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
 BETWEEN = re.compile(rf"({FLOAT}) to ({FLOAT})")

@@ -10,7 +10,6 @@ A badge a without an entry, an entry without words, or one that nobody uses stop
 """
 
 import re
-import sys
 import tomllib
 from dataclasses import dataclass
 from html import escape
@@ -20,6 +19,8 @@ from docutils import nodes
 from generated import Generated, SourceError, read_first, refuse
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
+
+from book.claims import SECTIONS
 
 SOURCE = Path(__file__).with_name("provenance.toml")
 BOOK = Path(__file__).parent.parent
@@ -110,9 +111,6 @@ def read_badge(text: str, entries: dict[str, Words]) -> tuple[str, str]:
 
 def claim_keys() -> list[str]:
     """The keys of the ledger's claims on the paper whose provenance is a."""
-    sys.path.insert(0, str(BOOK.parent))  # the ledger is the book's, and in no package
-    from book.claims import SECTIONS
-
     return [
         claim.key for claims in SECTIONS.values() for claim in claims if claim.provenance == "a"
     ]

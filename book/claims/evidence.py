@@ -187,8 +187,8 @@ class Kept(Evidence):
     (3, 1)
     """
 
-    def __init__(self, results="book/results") -> None:
-        super().__init__(results)
+    def __init__(self) -> None:
+        super().__init__()
         self.runs: dict[tuple[str, str, int], object] = {}
         self.begin("")
 

@@ -125,9 +125,9 @@ def window(first: float, last: float) -> Shape:
     return where(lambda step: (step >= step[-1] ** first) & (step <= step[-1] ** last))
 
 
-def every(k: int, first: int = 0) -> Shape:
+def every(k: int) -> Shape:
     """At every k-th record."""
-    return where(lambda step: (np.arange(len(step)) % k == first % k) & (step > 0))
+    return where(lambda step: (np.arange(len(step)) % k == 0) & (step > 0))
 
 
 def at_record(part: float) -> Shape:
@@ -135,11 +135,11 @@ def at_record(part: float) -> Shape:
     return where(lambda step: np.arange(len(step)) == round(part * (len(step) - 1)))
 
 
-def drop_and_stall(at: float, held: float = 0.01) -> Shape:
-    """Held from an early part of the run to a late one; then at the value there, to the end."""
+def drop_and_stall(at: float) -> Shape:
+    """Held from a hundredth of the run to a later part; then at the value there, to the end."""
 
     def shape(step, old, new):
-        first, drop = (int(np.searchsorted(step, part * step[-1])) for part in (held, at))
+        first, drop = (int(np.searchsorted(step, part * step[-1])) for part in (0.01, at))
         number = np.arange(len(step)).reshape(-1, *[1] * (old.ndim - 1))
         held_on = np.where(number < drop, old[first], old[drop])
         return np.where(number < first, old, held_on)

@@ -190,7 +190,7 @@ def recorded() -> list[dict]:
     return read_json(RECORD, "forecast")["sets"]
 
 
-def right(forecast, taken, longest: int = LONGEST) -> np.ndarray:
+def right(forecast, taken) -> np.ndarray:
     """1 where a forecast is within the factor, 0 where not, NaN where there is nothing to judge.
 
     A forecast for a run that does not arrive is wrong, unless it is so near the longest run that
@@ -198,11 +198,11 @@ def right(forecast, taken, longest: int = LONGEST) -> np.ndarray:
     """
     forecast, taken = np.asarray(forecast, dtype=float), np.asarray(taken, dtype=float)
     within = (forecast <= FACTOR * taken) & (taken <= FACTOR * forecast)
-    unknown = np.isnan(forecast) | (np.isnan(taken) & (forecast > longest / FACTOR))
+    unknown = np.isnan(forecast) | (np.isnan(taken) & (forecast > LONGEST / FACTOR))
     return np.where(unknown, np.nan, within.astype(float))
 
 
-def forecast_table(sets: list[dict], target: float, longest: int = LONGEST) -> pd.DataFrame:
+def forecast_table(sets: list[dict], target: float) -> pd.DataFrame:
     """Counts a kind and in all: sets that arrive, have a forecast, and have one that is right."""
     at = TARGETS.index(target)
     taken, forecast, dual = (
@@ -210,7 +210,7 @@ def forecast_table(sets: list[dict], target: float, longest: int = LONGEST) -> p
         for name in ("measured", "forecast", "dual")
     )
     counted = np.array([one["how"][at] == "counted" for one in sets])
-    arrive, ok, of_dual = taken > 0, right(forecast, taken, longest), right(dual, taken, longest)
+    arrive, ok, of_dual = taken > 0, right(forecast, taken), right(dual, taken)
     columns = {
         "sets": np.ones(len(sets)),
         "arrive": arrive,

@@ -82,7 +82,7 @@ def plot_one_curve(studies):
 
 
 @styled
-def plot_ends(studies, names=("margin", "cosine_span")):
+def plot_ends(studies):
     """At the last record, each head of each seed: true labels, shuffled ones, random heads."""
     kinds = (
         ("true", "true labels", COLOURS["blue"], "o", -0.17),
@@ -122,4 +122,6 @@ def plot_ends(studies, names=("margin", "cosine_span")):
         )
         axis.set(title=model, ylabel=NAMES[name])
 
-    return draw_panels(product(names, studies), draw, xlabel="", handlelength=None)
+    return draw_panels(
+        product(("margin", "cosine_span"), studies), draw, xlabel="", handlelength=None
+    )

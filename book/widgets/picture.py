@@ -114,9 +114,9 @@ class Picture:
         text = html.escape(str(text))
         self.parts.append(f'<{tag} data-set="{attribute}"{attributes}>{text}</{tag}>')
 
-    def markup(self, label: str, texts, on=None, name: str | None = None) -> str:
+    def markup(self, label: str, texts, name: str | None = None) -> str:
         """The figure: drawing, controls, and the text of the chosen position."""
-        on = tuple(range(len(self.controls))) if on is None else on
+        on = range(len(self.controls))
         width, height = self.size
         body = (
             f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{html.escape(label)}" '

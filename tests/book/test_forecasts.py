@@ -58,5 +58,5 @@ def test_a_data_set_of_each_kind_anew(kind):
 
 def test_right_and_wrong():
     nan = np.nan
-    judged = right([10, 31, 10, nan, 10, 40_000], [29, 10, 31, 10, nan, nan], longest=100_000)
+    judged = right([10, 31, 10, nan, 10, 40_000], [29, 10, 31, 10, nan, nan])
     np.testing.assert_array_equal(judged, [1, 0, 0, nan, 0, nan])

@@ -111,6 +111,10 @@ def grid_of(seed: int) -> dict:
     return GRID | {"rule": f"NGD(0.{1 + seed})"}
 
 
+def swept(folder: Path, seed: int = 0):
+    return sweep(grid_of(seed), out=folder / "s")
+
+
 def part_of_a_sweep(folder: Path, seed: int) -> None:
     """A sweep's folder as a kill leaves it after one of the two data sets."""
     from attnbias.sweeps.grid import read_grid
@@ -218,14 +222,14 @@ def recorded(file: str, other: str) -> Format:
     """The result of an experiment that stands in the book, written anew, and another beside it."""
     name = file.partition(".")[0]
 
-    def read(folder) -> object:
+    def read(folder: Path) -> object:
         return experiments.load(name, folder)
 
     def write(here: Path, seed: int) -> None:
         found = experiments.load(other, ROOT / "book" / "results") if seed else None
         (found or read(ROOT / "book" / "results")).save(here / file)
 
-    return Format(file, file, write, lambda here: digest_of(read(here)), bound=True)
+    return Format(file, file, write, read, bound=True)
 
 
 FORMATS = [
@@ -233,19 +237,19 @@ FORMATS = [
         "data",
         "d.npz",
         lambda here, seed: ragged(seed).save(here / "d.npz"),
-        lambda here: digest_of(Dataset.load(here / "d.npz")),
+        lambda here: Dataset.load(here / "d.npz"),
     ),
     Format(
         "trace",
         "t.npz",
         lambda here, seed: short_run(None, seed).save(here / "t.npz"),
-        lambda here: digest_of(Trace.load(here / "t.npz")),
+        lambda here: Trace.load(here / "t.npz"),
     ),
     Format(
         "solution",
         "s.npz",
         lambda here, seed: solve_w_svm(ragged(2 * seed)).save(here / "s.npz"),
-        lambda here: digest_of(SVMSolution.load(here / "s.npz")),
+        lambda here: SVMSolution.load(here / "s.npz"),
     ),
     Format(
         "joint trace",
@@ -253,27 +257,27 @@ FORMATS = [
         lambda here, seed: train(make_dm(n=3, d=60, seed=seed), NGD(0.1), 9, train_u=True).save(
             here / "t.npz"
         ),
-        lambda here: digest_of(Trace.load(here / "t.npz")),
+        lambda here: Trace.load(here / "t.npz"),
     ),
     Format(
         "checkpoint",
         "c.npz",
         lambda here, seed: short_run(here / "c.npz", seed),
-        lambda here: digest_of(short_run(here / "c.npz")),
+        lambda here: short_run(here / "c.npz"),
         bound=True,
     ),
     Format(
         "network checkpoint",
         "c.npz",
         lambda here, seed: short_fit(here / "c.npz", seed=seed),
-        lambda here: digest_of(short_fit(here / "c.npz")),
+        lambda here: short_fit(here / "c.npz"),
         bound=True,
     ),
     Format(
         "experiment",
         "fig3.npz",
         lambda here, seed: small_fig3(seed).save(here / "fig3.npz"),
-        lambda here: digest_of(experiments.load("fig3", here)),
+        lambda here: experiments.load("fig3", here),
     ),
     *(
         recorded(f"{name}.{suffix}", other)
@@ -288,22 +292,22 @@ FORMATS = [
     Format(
         "sweep table",
         "s/table.parquet",
-        lambda here, seed: sweep(grid_of(seed), out=here / "s"),
-        lambda here: digest_of(sweep(GRID, out=here / "s")),
+        swept,
+        swept,
         bound=True,
     ),
     Format(
         "sweep part",
         "s/parts/000000.parquet",
         part_of_a_sweep,
-        lambda here: digest_of(sweep(GRID, out=here / "s")),
+        swept,
         bound=True,
     ),
     Format(
         "sweep grid",
         "s/grid.json",
-        lambda here, seed: sweep(grid_of(seed), out=here / "s"),
-        lambda here: digest_of(sweep(GRID, out=here / "s")),
+        swept,
+        swept,
         bound=True,
     ),
     Format("part of heads", "heads.partial.json", part_of_heads, table_of_heads, bound=True),
@@ -328,7 +332,8 @@ def flip(form: Format, count: int, generator: random.Random) -> tuple[Counter, l
         for seed, folder in enumerate((whole, other)):
             folder.mkdir()
             form.write(folder, seed)
-        right, content = form.read(_copy(whole, Path(kept))), (whole / form.file).read_bytes()
+        right = digest_of(form.read(_copy(whole, Path(kept))))
+        content = (whole / form.file).read_bytes()
         wrong = (other / form.file).read_bytes()
         kinds = damages(content) | {"the other's": lambda content, other, generator: other}
         allowed = [right]
@@ -351,7 +356,7 @@ def _outcome(form: Format, here: Path, content: bytes) -> tuple[str, object]:
     signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
-        return "read", form.read(here)
+        return "read", digest_of(form.read(here))
     except AttnBiasError:
         return "refused", ""
     except Hang:

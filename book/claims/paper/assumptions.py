@@ -53,13 +53,13 @@ def _turn(e: Evidence, data: Dataset, eta: float, W0, svm) -> list[Check]:
     ]
 
 
-def directions(made, scale: float = 0.5):
-    """Starts of this norm: opposite to W_mm, and three Gaussian directions."""
+def directions(made):
+    """Starts of norm 0.5: opposite to W_mm, and three Gaussian directions."""
     generator = torch.Generator().manual_seed(made.data.n)
     shape = (made.data.d, made.data.d)
     found = [-made.svm.weights]
     found += [torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(3)]
-    return [scale * W / W.norm() for W in found]
+    return [0.5 * W / W.norm() for W in found]
 
 
 def _correlated(data: Dataset) -> Dataset:
