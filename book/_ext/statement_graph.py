@@ -10,7 +10,7 @@ comment, ``% theorem-1 rests on lemma-3 lemma-4``.
 import re
 from pathlib import Path
 
-from generated import SourceError
+from generated import refuse
 
 from tools.chapters import notebook_sources
 
@@ -44,7 +44,7 @@ def edges(sources: list[str], known: set[str]) -> dict[str, tuple[str, ...]]:
             end = block.end()
             names = [one or two for one, two in REFERENCE.findall(SETTING.sub("", body))]
             if kind == "proof":
-                require(set(named), known)
+                refuse(Path("chapters"), {"labels of statements": set(named) - known})
                 owned = named[-1] if named else box
             else:
                 owned = box = label[1] if label else ""
@@ -56,7 +56,8 @@ def edges(sources: list[str], known: set[str]) -> dict[str, tuple[str, ...]]:
                 owner[pair[0] or pair[1]] = owned
             said.append((owned, names))
         for label, names in IN_PROSE.findall(text):
-            require({label, *names.split()}, known)
+            lost = {label, *names.split()} - known
+            refuse(Path("chapters"), {"labels of statements": lost})
             said.append((label, names.split()))
     found: dict[str, dict[str, None]] = {label: {} for label in known}
     for label, names in said:
@@ -65,11 +66,6 @@ def edges(sources: list[str], known: set[str]) -> dict[str, tuple[str, ...]]:
             if label in known and used in known and used != label:
                 found[label][used] = None
     return {label: tuple(used) for label, used in found.items()}
-
-
-def require(labels: set[str], known: set[str]) -> None:
-    if lost := labels - known:
-        raise SourceError(f"expected labels of statements; got {sorted(lost)}")
 
 
 def read_edges(known: set[str]) -> dict[str, tuple[str, ...]]:

@@ -68,14 +68,10 @@ def find_all(sections: dict[str, tuple[Claim, ...]], evidence, progress: bool = 
     >>> found["Numbers"][0]["verdict"]
     'undecided'
     """
-    found = {}
-    total = sum(len(claims) for claims in sections.values())
-    with tqdm(total=total, disable=not progress, unit="claim") as bar:
-        for section, claims in sections.items():
-            found[section] = []
-            for claim in claims:
-                found[section].append(_entry(claim, claim.judge(evidence)))
-                bar.update()
+    found: dict[str, list[dict]] = {section: [] for section in sections}
+    pairs = [(section, claim) for section, claims in sections.items() for claim in claims]
+    for section, claim in tqdm(pairs, disable=not progress, unit="claim"):
+        found[section].append(_entry(claim, claim.judge(evidence)))
     return found
 
 
