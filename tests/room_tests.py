@@ -5,7 +5,7 @@ import pytest
 import torch
 from tolerances import CLOSED_FORM
 
-from attnbias import NGD
+from attnbias import NGD, errors
 from attnbias.errors import AttnBiasError
 
 # of margins, in plain torch
@@ -15,9 +15,13 @@ RISK = {
 }
 
 
-def refusals(*cases):
-    """A test that each (error, call), or call alone, is refused by an error of the library."""
+def refusals(*cases, **by_error):
+    """A test that each (error, call), or call alone, is refused by an error of the library.
+
+    The calls may also stand in lists, under the names of their errors.
+    """
     pairs = [case if isinstance(case, tuple) else (AttnBiasError, case) for case in cases]
+    pairs += [(getattr(errors, name), call) for name, calls in by_error.items() for call in calls]
 
     @pytest.mark.parametrize(("error", "call"), pairs)
     def refused(error, call):

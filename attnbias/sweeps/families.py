@@ -10,6 +10,7 @@ from ..dynamics.choice import GRAM_LIMIT
 from ..errors import AttnBiasError, MemoryLimitError
 from .code import FOREIGN
 from .grid import Grid
+from .models import Point
 from .table import columns
 
 SHARE = 0.9  # of the free memory that may be asked for
@@ -26,7 +27,10 @@ def try_families(grid: Grid, workers: int) -> None:
     AttnBiasError
         Of any kind.
     """
-    for point in grid.families:
+    first: dict[str, Point] = {}
+    for point in grid.points:
+        first.setdefault(point.family, point)
+    for point in first.values():
         given = dict(point.arguments)
         if not given.get("span"):  # whose d is no size of the tokens
             known = (given.get(name) for name in ("n", "T", "d"))

@@ -57,28 +57,16 @@ class Grid:
         return f"{self.runs:,} runs on {len(self.points):,} data sets"
 
     @property
-    def families(self) -> list[Point]:
-        """The first of those data sets that differ in nothing but their seed."""
-        found: dict[str, Point] = {}
-        for point in self.points:
-            found.setdefault(point.family, point)
-        return list(found.values())
-
-    @property
-    def spec(self) -> dict:
-        """The grid as json holds it: two grids with one spec run the same, if their code does."""
-        return {
+    def text(self) -> str:
+        """The grid in json: two grids with one text run the same, if their code does."""
+        spec = {
             "points": [[point.model, point.cells] for point in self.points],
             "settings": [setting.spec for setting in self.training.settings],
             "steps": self.training.steps,
             "record": self.training.record.tolist(),
         }
-
-    @property
-    def text(self) -> str:
-        """`spec` in json."""
         with writable("data"):
-            return json.dumps(plain(self.spec), sort_keys=True, default=in_words)
+            return json.dumps(plain(spec), sort_keys=True, default=in_words)
 
     @property
     def key(self) -> str:

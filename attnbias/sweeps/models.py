@@ -86,13 +86,12 @@ def points_of(blocks: Iterable, allowed: tuple[str, ...]) -> list[Point]:
         name, function = _model(given.pop("model", ""), allowed)
         found.append((name, function, bound("model", name, function, (), given)))
     # a file is known by its name, whatever reads it
-    keys = [name if name.endswith(".npz") else same_function(made) for name, made, _ in found]
-    names = told_apart(zip([name for name, *_ in found], keys, strict=True))
+    keys = [(name, name if name.endswith(".npz") else same_function(f)) for name, f, _ in found]
     with writable("data"):
         shown = cells([given for *_, given in found])
     return [
-        Point(name, tuple(given.items()), made, each)
-        for name, each, (_, made, given) in zip(names, shown, found, strict=True)
+        Point(name, tuple(given.items()), function, each)
+        for name, each, (_, function, given) in zip(told_apart(keys), shown, found, strict=True)
     ]
 
 

@@ -115,12 +115,11 @@ class Training:
         """Of each setting as the table shows it; rules and losses of one name are numbered."""
         rules = told_apart((each.rule.name, each.rule_key) for each in self.settings)
         losses = told_apart((each.loss_name, repr(each.loss)) for each in self.settings)
-        named = zip(rules, losses, self.settings, strict=True)
-        return [{"rule": rule, "loss_name": loss, **each.columns()} for rule, loss, each in named]
-
-    def rule_arguments(self) -> list[dict]:
-        """Of each setting what a function of one's own made its rule of."""
-        return cells([{RULE + k: v for k, v in each.arguments} for each in self.settings])
+        own = cells([{RULE + k: v for k, v in each.arguments} for each in self.settings])
+        return [
+            {"rule": rule, "loss_name": loss, **each.columns(), **given}
+            for rule, loss, each, given in zip(rules, losses, self.settings, own, strict=True)
+        ]
 
 
 def as_rule(value, allowed: tuple[str, ...] = ()) -> tuple[Descent, tuple]:

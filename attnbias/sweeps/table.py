@@ -57,9 +57,9 @@ def columns(grid: Grid) -> dict[str, str]:
     """Name and dtype of every column."""
     before = {"run": "int64", "point": "int64", "model": "str"}
     own = _own_columns([arguments(point) for point in grid.points])
-    rules = _own_columns(grid.training.rule_arguments())
+    settings = SETTINGS | _own_columns(grid.training.columns()) | SETTINGS
     after = {**OUTCOME, **dict.fromkeys(FACTS, "float64"), "step": "int64"}
-    return before | own | SETTINGS | rules | after | dict.fromkeys(RECORDED[1:], "float64")
+    return before | own | settings | after | dict.fromkeys(RECORDED[1:], "float64")
 
 
 def _own_columns(rows: list[dict]) -> dict[str, str]:
@@ -105,11 +105,10 @@ def part(
     outcomes, counts = found.outcomes, [len(outcome["step"]) for outcome in found.outcomes]
     constants = {"point": number, "model": point.model, **arguments(point), **found.facts}
     runs = range(number * len(outcomes), (number + 1) * len(outcomes))
-    told = zip(runs, training.columns(), training.rule_arguments(), outcomes, strict=True)
     each = pandas.DataFrame(
         [
-            {"run": run, **columns, **given, **{name: outcome[name] for name in OUTCOME}}
-            for run, columns, given, outcome in told
+            {"run": run, **columns, **{name: outcome[name] for name in OUTCOME}}
+            for run, columns, outcome in zip(runs, training.columns(), outcomes, strict=True)
         ]
     )
     made = {name: np.concatenate([outcome[name] for outcome in outcomes]) for name in RECORDED}

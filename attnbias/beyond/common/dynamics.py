@@ -38,8 +38,17 @@ def run(problem, rule: Descent, steps: int, maker: str, record, progress, checkp
     ------
     DtypeError, RangeError, DivergedError
     """
-    options = {"record": record, "progress": progress, "checkpoint": checkpoint}
-    return finite(iterate(problem, require_plain(rule), steps, **options), maker)
+    rule = require_plain(rule)
+    trace = iterate(problem, rule, steps, record=record, progress=progress, checkpoint=checkpoint)
+    if trace.status == "diverged":
+        last = trace.step[-1] if len(trace.step) else 0
+        raise DivergedError(
+            maker,
+            expected="finite gradients and steps",
+            got=f"others after step {last}",
+            remedy="take a smaller step size",
+        )
+    return trace
 
 
 def split_rule(rule: Descent, rows, kind: type) -> Descent:
@@ -61,24 +70,6 @@ def split_rule(rule: Descent, rows, kind: type) -> Descent:
             remedy="pass the rows of the data, and NGD; GD normalises nothing: leave split out",
         )
     return Split(rule)
-
-
-def finite(trace: Trace, maker: str) -> Trace:
-    """The trace of a run that did not diverge.
-
-    Raises
-    ------
-    DivergedError
-    """
-    if trace.status == "diverged":
-        last = trace.step[-1] if len(trace.step) else 0
-        raise DivergedError(
-            maker,
-            expected="finite gradients and steps",
-            got=f"others after step {last}",
-            remedy="take a smaller step size",
-        )
-    return trace
 
 
 def require_plain(rule) -> Descent:

@@ -29,7 +29,7 @@ def selections(data: Dataset, most: int) -> Iterator[torch.Tensor]:
     return (torch.tensor(tokens, device=data.X.device) for tokens in every)
 
 
-def svm_if_any(data: Dataset, opt: torch.Tensor | None) -> SVMSolution | None:
+def svm_if_any(data: Dataset, opt: torch.Tensor | None = None) -> SVMSolution | None:
     """The W-SVM of these tokens; None where no W selects them."""
     try:
         return solve_w_svm(data, opt)

@@ -221,14 +221,10 @@ def query_selections(data: Dataset, *, most: int = 4096) -> list[QuerySelection]
     (7, [2, 2], 5)
     """
     require_dataset(data)
-    every = (_selection(data, tokens) for tokens in selections(data, most))
-    found = [each for each in every if each is not None]
+    found = []
+    for tokens in selections(data, most):
+        second = svm_if_any(with_queries(data, tokens))
+        if second is not None:
+            leads = query_margins(data, second, tokens)
+            found.append(QuerySelection(tokens, svm_if_any(data, tokens), second, leads))
     return sorted(found, key=lambda each: -each.second.margin)
-
-
-def _selection(data: Dataset, tokens: torch.Tensor) -> QuerySelection | None:
-    second = svm_if_any(with_queries(data, tokens), None)
-    if second is None:
-        return None
-    leads = query_margins(data, second, tokens)
-    return QuerySelection(tokens, svm_if_any(data, tokens), second, leads)

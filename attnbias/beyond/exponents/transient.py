@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import torch
 
-from ..._validate import as_numbers, require_choice, require_number
+from ..._validate import as_numbers, require_choice, require_number, require_shape
 from ...data import Dataset
-from ...errors import RangeError, ShapeError
+from ...errors import RangeError
 from ...geometry.svm import SVMSolution
 from .slack import least_slack, require_w_svm, solution_of
 
@@ -219,13 +219,8 @@ def offset_parts(svm: SVMSolution, gaps) -> OffsetParts:
     """
     require_w_svm("svm", svm)
     gaps = torch.from_numpy(as_numbers("gaps", gaps, dtype=float))
-    if gaps.ndim != 2 or gaps.shape[1] != len(svm.dual):
-        raise ShapeError(
-            "gaps",
-            expected=f"shape (R, {len(svm.dual)}), one gap a row of the W-SVM",
-            got=f"shape {tuple(gaps.shape)}",
-            remedy="pass trace.gaps of a run on these data",
-        )
+    words, remedy = "(R, N'), one gap a row of the W-SVM", "pass trace.gaps of a run on these data"
+    require_shape("gaps", gaps, (None, len(svm.dual)), words, remedy)
     K, S = svm.rows.gram(), svm.supports
     order = torch.cat([S.nonzero().flatten(), (~S).nonzero().flatten()])
     L, info = torch.linalg.cholesky_ex(K[order][:, order])

@@ -108,9 +108,12 @@ class Heads(Stack):
     def record(self, W: torch.Tensor, gradient: Gradient) -> dict:
         """W, the loss, and what each head does on each sequence."""
         state, whole, reweighting = gradient.state
-        loss = self.loss.log_value(whole).exp().mean()
-        rows = {"log_nonopt": state.log_nonopt, "log_reweighting": reweighting}
-        return {"W": W, "loss": loss, **rows}
+        return {
+            "W": W,
+            "loss": self.loss.log_value(whole).exp().mean(),
+            "log_nonopt": state.log_nonopt,
+            "log_reweighting": reweighting,
+        }
 
 
 def as_decoders(data: Dataset, decoders) -> torch.Tensor:

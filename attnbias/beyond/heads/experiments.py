@@ -19,14 +19,14 @@ from ..._records import as_stored, other_settings, provenance, read_json, write_
 from ..._threads import one_thread
 from ..._validate import require_flag, require_int, require_mapping, require_type, short
 from ...checks import CheckTable
-from ...errors import DtypeError, FileFormatError, MissingFileError, RangeError
+from ...errors import DtypeError, FileFormatError, MissingFileError
 from ...experiments.forms import Json
 from ...experiments.result import ExperimentResult
 from ...nets import Head, load_model, random_head, record_heads
 from ...nets.data.text import load_nli
 from ...nets.heads.head import describe, head_table
 from ...theorems.statements import Statement
-from ..common.arguments import seeded
+from ..common.arguments import listed, seeded
 from .columns import CODECS, COLUMNS, column, words
 
 if TYPE_CHECKING:
@@ -277,18 +277,10 @@ def _sentences(given) -> list[str]:
         return premises[: require_int("sentences", given, low=1, high=len(premises))]
     if isinstance(given, str | os.PathLike):
         lines = [line.strip() for line in read_text(given).splitlines()]
-        texts = [line for line in lines if line]
-    else:
-        texts = list(given) if isinstance(given, list | tuple) else [given]
-    if any(not isinstance(text, str) for text in texts):
-        raise DtypeError(
-            "sentences",
-            expected="a number, a text file or a list of str",
-            got=short(given),
-            remedy='pass 40, "sentences.txt" or ["A sentence."]',
-        )
-    if not texts:
-        raise RangeError(
-            "sentences", expected="one at least", got="none", remedy="write one a line"
-        )
-    return texts
+        given = [line for line in lines if line]
+    return listed("sentences", given, _sentence)
+
+
+def _sentence(name: str, value) -> str:
+    wanted, remedy = "a number, a text file or a list of str", 'pass 40, "sentences.txt" or ["So."]'
+    return require_type(name, value, str, wanted, remedy)

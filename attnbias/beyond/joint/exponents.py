@@ -74,14 +74,12 @@ def joint_exponents(table, first: float = 1000) -> pandas.DataFrame:
         )
     import pandas
 
-    words = sorted(
-        name for name in needed - {"run"} if not pandas.api.types.is_numeric_dtype(table[name])
-    )
+    words = needed - {"run", *table.select_dtypes(["number", "bool"])}
     if words:
         raise DtypeError(
             "table",
             expected="columns of numbers",
-            got=f"{words} of others",
+            got=f"{sorted(words)} of others",
             remedy="attnbias.sweep(...)",
         )
     late = table[table["step"] >= first]

@@ -117,14 +117,15 @@ def best_mixture(scores, curvature) -> torch.Tensor:
     >>> best_mixture([[1.0, 0.5, 0.0]], [[0.5, 0.5, 0.5]]).tolist()
     [[0.75, 0.25, 0.0]]
     """
-    a, c = _pair(scores, curvature)
+    a = as_finite("scores", scores, (None, None), "(n, T)")
+    c = as_finite("curvature", curvature, tuple(a.shape), "(n, T), as scores")
     ordered, place = a.sort(dim=1, descending=True)
     width = 1 / (2 * c.gather(1, place))
     price = ((ordered * width).cumsum(dim=1) - 1) / width.cumsum(dim=1)
-    if not bool(torch.isfinite(price).all()):
+    if not (float(c.min()) > 0 and bool(torch.isfinite(price).all())):
         raise RangeError(
             "curvature",
-            expected="numbers that float64 can balance with the scores",
+            expected="numbers above 0 that float64 can balance with the scores",
             got=f"from {float(c.min()):.3g}",
             remedy="without curvature a single token is best",
         )
@@ -304,19 +305,6 @@ def predict_settled(
     return Settled(finite, rows.combine(weights), len(kept) == len(svm.dual))
 
 
-def _pair(scores, curvature):
-    a = as_finite("scores", scores, (None, None), "(n, T)")
-    c = as_finite("curvature", curvature, tuple(a.shape), "(n, T), as scores")
-    if not float(c.min()) > 0:
-        raise RangeError(
-            "curvature",
-            expected="numbers above 0",
-            got=f"{float(c.min()):g}",
-            remedy="without curvature the best combination is a single token",
-        )
-    return a, c
-
-
 def _require_orthogonal(data: Dataset) -> None:
     if bool((data.y != 1).any()):
         raise LabelError(
@@ -328,11 +316,11 @@ def _require_orthogonal(data: Dataset) -> None:
     X = data.X.double()
     G = X @ X.mT
     size = G.diagonal(dim1=1, dim2=2)
-    off = (G - torch.diag_embed(size)).abs().amax()
-    if not float(size.min()) > 0 or not float(off) <= _ORTHOGONAL * float(size.min()):
+    off, least = float((G - torch.diag_embed(size)).abs().amax()), float(size.min())
+    if not (least > 0 and off <= _ORTHOGONAL * least):
         raise RangeError(
             "data.X",
             expected="tokens of a sequence orthogonal to each other, none zero",
-            got=f"inner products up to {float(off):.2g}, norms^2 from {float(size.min()):.2g}",
+            got=f"inner products up to {off:.2g}, norms^2 from {least:.2g}",
             remedy="make_orthogonal, or maximise the head numerically",
         )

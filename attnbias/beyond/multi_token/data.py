@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from ..._validate import as_float_tensor, as_numbers, require_int, require_number
+from ..._validate import as_float_tensor, as_numbers, require_int, require_number, require_type
 from ...dataset import Dataset
 from ...errors import DtypeError, ShapeError
 from ..common.arguments import as_finite, seeded
@@ -195,14 +195,8 @@ class TorchHead(Readout):
     """
 
     def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]):
-        if not callable(function):
-            raise DtypeError(
-                "function",
-                expected="a torch function of (m, d)",
-                got=type(function).__name__,
-                remedy="for example lambda o: torch.tanh(o).sum(-1)",
-            )
-        self.function = function
+        wanted, remedy = "a torch function of (m, d)", "lambda o: torch.tanh(o).sum(-1), say"
+        self.function = require_type("function", function, Callable, wanted, remedy)
 
     def value(self, o):
         """The head's value for each sequence, (..., n)."""

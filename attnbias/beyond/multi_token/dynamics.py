@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from ..._validate import short
+from ..._validate.sequences import listed
 from ...data import Dataset
 from ...dynamics.softmax import relative, signed_excess
 from ...dynamics.trace import Trace
@@ -152,7 +153,7 @@ def train_nonlinear_many(
     problem = Nonlinear(datas, head, as_loss(loss), W0, split)
     rule = split_rule(rule, split, SeveralRows)
     trace = run(problem, rule, steps, "train_nonlinear", record, progress, checkpoint)
-    return [_one(trace, b) for b in range(len(datas))]
+    return [_one(trace, b) for b in range(problem.B)]
 
 
 def _one(trace: Trace, b: int) -> Trace:
@@ -172,6 +173,7 @@ class Nonlinear(Stack):
     name, least = "nonlinear head", "log_factor"
 
     def __init__(self, datas, head: Readout, loss: Loss, W0=None, split=None) -> None:
+        datas = listed("datas", datas, "Dataset")
         _require(datas, head, split)
         self.head, self.loss, self.split = head, loss, split
         self.X = torch.stack([data.X.double() for data in datas])
@@ -250,10 +252,6 @@ class Nonlinear(Stack):
 
 
 def _require(datas, head, split) -> None:
-    if not isinstance(datas, list | tuple) or not datas:
-        raise DtypeError(
-            "datas", expected="a list of Dataset", got=type(datas).__name__, remedy="[data]"
-        )
     for data in datas:
         require_even(data, cross=True)
         if data.X.shape != datas[0].X.shape:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import RangeError
+from ..._validate import require_int
 from ...plots.series import require_dict
 from ...plots.theme import COLOURS, INK, MARKS, WIDTH, Given, new_figure, styled
 from ..common.plots import arrays, by_label, draw_runs
@@ -39,13 +39,7 @@ def plot_several(runs, medians, predicted=None, *, ax: Given = None):
     2
     """
     require_dict("medians", medians, "{direction: value}")
-    if len(medians) > len(MARKS):
-        raise RangeError(
-            "medians",
-            expected=f"at most {len(MARKS)} labels",
-            got=str(len(medians)),
-            remedy="plot fewer",
-        )
+    require_int("number of labels in medians", len(medians), low=1, high=len(MARKS))
     fig = new_figure((WIDTH, 4.4), ax)
     left, right = fig.subplots(1, 2)
     draw_runs(left, runs)

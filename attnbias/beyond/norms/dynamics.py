@@ -153,9 +153,8 @@ def train_steepest(
     >>> run.W[-1].tolist()
     [[5.0, 0.0], [0.0, 0.0]]
     """
-    options = {"record": record, "progress": progress, "checkpoint": checkpoint}
-    rule = Steepest(norm, step_size, decay)
-    return iterate(matrix_problem(data, loss, W0), rule, steps, **options)
+    problem, rule = matrix_problem(data, loss, W0), Steepest(norm, step_size, decay)
+    return iterate(problem, rule, steps, record=record, progress=progress, checkpoint=checkpoint)
 
 
 def train_adam(
@@ -202,8 +201,8 @@ def train_adam(
     >>> round(run.W[-1, 0, 0].item(), 12)
     0.5
     """
-    options = {"record": record, "progress": progress, "checkpoint": checkpoint}
-    return iterate(matrix_problem(data, loss, W0), Adam(step_size, betas, decay), steps, **options)
+    problem, rule = matrix_problem(data, loss, W0), Adam(step_size, betas, decay)
+    return iterate(problem, rule, steps, record=record, progress=progress, checkpoint=checkpoint)
 
 
 class MatrixHead(LinearHead):

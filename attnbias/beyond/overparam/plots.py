@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import RangeError
+from ..._validate import require_int
 from ...plots.axes import shared_legend
 from ...plots.theme import COLOURS, WIDTH, Given, new_figure, styled
 from ..common.plots import function, table
@@ -46,13 +46,7 @@ def plot_feasible_share(table, law, *, ax: Given = None):
     1
     """
     groups = list(table.groupby("d"))
-    if len(groups) > len(_LOOKS):
-        raise RangeError(
-            "d",
-            expected=f"at most {len(_LOOKS)} values",
-            got=str(len(groups)),
-            remedy="draw some of them",
-        )
+    require_int("number of values of d", len(groups), low=1, high=len(_LOOKS))
     fig = new_figure((WIDTH, 3.6), ax)
     axis = fig.subplots()
     for (d, part), (colour, marker, line) in zip(groups, _LOOKS, strict=False):

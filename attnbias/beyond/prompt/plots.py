@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._validate import as_numbers, short
+from ..._validate import as_numbers, require_type, short
 from ...errors import DtypeError, RangeError, ShapeError
 from ...plots.axes import shared_legend
 from ...plots.series import text
@@ -28,8 +28,7 @@ def _given(name: str, panels) -> list[dict]:
 
 
 def _vectors(name: str, given) -> dict[str, np.ndarray]:
-    if not isinstance(given, dict):
-        raise DtypeError(name, expected="a dict", got=short(given), remedy="{label: points}")
+    require_type(name, given, dict, "a dict", "{label: points}")
     found = {
         text(f"a label of {name}", k): as_numbers(name, v, dtype=float) for k, v in given.items()
     }

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import torch
 
-from ..._validate import require_number
 from ...data import Dataset
 from ...geometry.active_set import EPS
 from ...geometry.svm import SVMSolution, solve_w_svm
@@ -73,10 +72,6 @@ class RankBounds(Typed):
     def rank(self) -> int | None:
         """The rank, or None while it is undecided."""
         return self.upper if self.decided else None
-
-    def numerical_rank(self, tol: float) -> int:
-        """Singular values above a tolerance: what is often called the rank."""
-        return int((self.values > require_number("tol", tol)).sum())
 
     def __repr__(self) -> str:
         rank = f"rank {self.rank}" if self.decided else f"rank {self.lower} to {self.upper}"

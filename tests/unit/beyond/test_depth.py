@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from room_tests import RISK, assert_gradient, assert_unit_steps, normal, refusals
 from tolerances import ASYMPTOTIC, CLOSED_FORM, SVM_CLOSED_FORM
 
-from attnbias import GD, NGD, Dataset, Polyak, make_separation_pair, optimal_tokens, solve_w_svm
+from attnbias import (
+    GD,
+    NGD,
+    Dataset,
+    Polyak,
+    make_separation_pair,
+    optimal_tokens,
+    solve_u_svm,
+    solve_w_svm,
+)
 from attnbias.beyond.depth.checks import check_longest_leads, check_pair_invariant, check_two_layers
 from attnbias.beyond.depth.data import make_cue_pair, make_token_pairs, make_two_hop
 from attnbias.beyond.depth.dynamics import train_two_layers
@@ -31,7 +40,7 @@ from attnbias.beyond.depth.queries import (
     with_queries,
 )
 from attnbias.beyond.heads.dynamics import train_heads
-from attnbias.errors import DtypeError, InfeasibleError, NonFiniteError, RangeError, ShapeError
+from attnbias.errors import InfeasibleError, ShapeError
 
 SHARED = {"normalise": "shared"}
 
@@ -207,7 +216,8 @@ def test_runs_end_at_stationary_selections_and_a_wrong_selection_is_refused():
 
 
 PAIR = make_separation_pair()
-TWO = make_two_hop(3, 2, seed=0)
+TWO, TOKENS = make_two_hop(3, 2, seed=0), make_token_pairs(1, 2.0)
+LAYERS = train_two_layers(TOKENS, NGD(0.5), 3)
 RAGGED = Dataset(
     torch.eye(6).double().reshape(2, 3, 6), [1, -1], torch.arange(6.0).double(), lengths=[2, 3]
 )
@@ -215,24 +225,40 @@ NAN = torch.full((2, 2, 2), math.nan).double()
 
 
 test_bad_input_is_refused = refusals(
-    (ShapeError, lambda: train_two_layers(RAGGED, NGD(0.1), 5)),
-    (ShapeError, lambda: train_two_layers(PAIR, NGD(0.1), 5, W0=torch.zeros(2, 2))),
-    (NonFiniteError, lambda: train_two_layers(PAIR, NGD(0.1), 5, W0=NAN)),
-    (RangeError, lambda: train_two_layers(PAIR, Polyak(), 5)),
-    (RangeError, lambda: train_two_layers(PAIR, NGD(0.1), 5, frozen=3)),
-    (DtypeError, lambda: train_two_layers(PAIR, 0.1, 5)),
-    (DtypeError, lambda: train_two_layers("data", NGD(0.1), 5)),
-    (ShapeError, lambda: with_queries(PAIR, [0, 0])),
-    (RangeError, lambda: selected_queries(PAIR, [2])),
-    (RangeError, lambda: query_selections(make_two_hop(seed=0), most=26)),
-    (RangeError, lambda: separatrix(0.0, -1.0, 1.0)),
-    (RangeError, lambda: predicted_selection(TWO, torch.zeros(2, 20, 20))),
-    (RangeError, lambda: pair_coordinates(make_cue_pair(), torch.zeros(2, 4, 4))),
-    (RangeError, lambda: expected_gap(make_token_pairs(1, 1.5, 0.8), 0, 1.0)),
-    (DtypeError, lambda: check_two_layers(PAIR, None)),
-    (RangeError, lambda: make_cue_pair(0.0)),
-    (RangeError, lambda: make_token_pairs(1, 1.0, 1.0)),
-    (RangeError, lambda: make_two_hop(3, 3, 11, seed=0)),
-    (DtypeError, lambda: plot_depth(([], [], []), ([], []), {}, ([], []))),
-    (ShapeError, lambda: plot_depth(([1], [], []), ([], []), {"a": ([], [])}, ([], []))),
+    ShapeError=[
+        lambda: train_two_layers(RAGGED, NGD(0.1), 5),
+        lambda: train_two_layers(PAIR, NGD(0.1), 5, W0=torch.zeros(2, 2)),
+        lambda: with_queries(PAIR, [0, 0]),
+        lambda: check_two_layers(make_token_pairs(2), LAYERS),
+        lambda: check_longest_leads(make_two_hop(seed=0), LAYERS),
+        lambda: plot_depth(([1], [], []), ([], []), {"a": ([], [])}, ([], [])),
+    ],
+    NonFiniteError=[
+        lambda: train_two_layers(PAIR, NGD(0.1), 5, W0=NAN),
+    ],
+    RangeError=[
+        lambda: train_two_layers(PAIR, Polyak(), 5),
+        lambda: train_two_layers(PAIR, NGD(0.1), 5, frozen=3),
+        lambda: selected_queries(PAIR, [2]),
+        lambda: query_selections(make_two_hop(seed=0), most=26),
+        lambda: separatrix(0.0, -1.0, 1.0),
+        lambda: predicted_selection(TWO, torch.zeros(2, 20, 20)),
+        lambda: pair_coordinates(make_cue_pair(), torch.zeros(2, 4, 4)),
+        lambda: expected_gap(make_token_pairs(1, 1.5, 0.8), 0, 1.0),
+        lambda: expected_gap(Dataset([[[0.0, 0], [0, 1]]], [1], u=[0.0, 1]), 1, 1.0),
+        lambda: expected_gap(TOKENS, 1, 0.0),
+        lambda: make_cue_pair(0.0),
+        lambda: make_token_pairs(1, 1.0, 1.0),
+        lambda: make_two_hop(3, 3, 11, seed=0),
+    ],
+    DtypeError=[
+        lambda: train_two_layers(PAIR, 0.1, 5),
+        lambda: train_two_layers("data", NGD(0.1), 5),
+        lambda: check_two_layers(PAIR, None),
+        lambda: check_two_layers(TOKENS, LAYERS, "x"),
+        lambda: pair_coordinates(TOKENS, [[1], [1, 2]]),
+        lambda: query_margins(TWO, None, [0, 0, 0]),
+        lambda: query_margins(TWO, solve_u_svm(TWO), [0, 0, 0]),
+        lambda: plot_depth(([], [], []), ([], []), {}, ([], [])),
+    ],
 )

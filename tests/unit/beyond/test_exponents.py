@@ -227,6 +227,13 @@ def test_runs_settle_at_this_rate():
 test_refusals = refusals(
     lambda: transient_rate(make_example1(3, 3, 20), solve_w_svm(make_example1(4, 3, 20))),
     lambda: transient_rate("data"),
+    RangeError=[
+        lambda: triple_bracket(5e-324, 0.1),
+        lambda: LAW.ngd_step(5e-324),
+    ],
+    DtypeError=[
+        lambda: dataclasses.replace(LAW, slack="x"),
+    ],
 )
 
 

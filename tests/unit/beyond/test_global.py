@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances import FEW, random_data, seeds
+from instances import FEW, not_optimal, random_data, seeds
 from lemma_instances import tampered, verdicts
 from room_tests import normal, refusals, refused_settings
 from tolerances import CLOSED_FORM, FAINT, GENERIC_ENDS, GORDAN, SPREAD_SCORES
@@ -22,6 +22,7 @@ from attnbias import (
     InfeasibleError,
     Polyak,
     check_assumption2,
+    make_example1,
     make_separation_pair,
     optimal_tokens,
     solve_w_svm,
@@ -51,7 +52,7 @@ from attnbias.beyond.overparam.geometry import (
 from attnbias.beyond.overparam.plots import plot_feasible_share
 from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.dynamics.problem import adversarial_init
-from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
+from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.geometry.constants import row_bound
 from attnbias.geometry.tokens import gap_rows
 
@@ -225,14 +226,44 @@ test_settings_are_validated = refused_settings(
 )
 TABLE, FOUR = pandas.DataFrame({"distance": [1.0], "score": [0.3]}), random_data(2, 3, 4, seed=0)
 LINE = Dataset([[[1.0], [0.0], [-1.0]]], [1], [1.0])
+DATA, TRAP = make_example1(2, 3, 12, seed=0), make_score_trap(0.3)
+SVM, OTHER = solve_w_svm(DATA), solve_w_svm(make_example1(2, 3, 12, seed=1))
+WITH_SVM = {
+    "independent rows": lambda svm: check_independent_rows(DATA, svm=svm),
+    "locally optimal": lambda svm: check_locally_optimal(DATA, DATA.opt, svm=svm),
+}
 test_refusals = refusals(
-    (RangeError, lambda: plot_trap(make_score_trap(), TABLE, trap_threshold)),
-    (RangeError, lambda: plot_trap(FOUR, TABLE.assign(locked=True), trap_threshold)),
-    (ShapeError, lambda: selected_tokens(FOUR, torch.zeros(3, 3))),
-    (NonFiniteError, lambda: selected_tokens(FOUR, torch.full((4, 4), math.nan))),
-    (RangeError, lambda: wrong_selections(FOUR, most=5)),
-    (InfeasibleError, lambda: score_margins(LINE, [1])),
+    RangeError=[
+        lambda: plot_trap(make_score_trap(), TABLE, trap_threshold),
+        lambda: plot_trap(FOUR, TABLE.assign(locked=True), trap_threshold),
+        lambda: wrong_selections(FOUR, most=5),
+        lambda: check_independent_rows(DATA, svm=OTHER),
+        lambda: score_margins(TRAP, [2], svm=solve_w_svm(TRAP, [1])),
+    ],
+    ShapeError=[
+        lambda: selected_tokens(FOUR, torch.zeros(3, 3)),
+    ],
+    NonFiniteError=[
+        lambda: selected_tokens(FOUR, torch.full((4, 4), math.nan)),
+    ],
+    InfeasibleError=[
+        lambda: score_margins(LINE, [1]),
+    ],
+    DtypeError=[
+        lambda: check_independent_rows(DATA, svm=solve_w_svm(make_separation_pair())),
+        lambda: check_independent_rows(DATA, svm=1.0),
+        lambda: score_margins(TRAP, [2], svm="x"),
+        lambda: drop_signal_feature(None),
+    ],
 )
+
+
+@pytest.mark.parametrize("kind", ["longer", "random"])
+@pytest.mark.parametrize("check", WITH_SVM)
+def test_a_solution_that_is_not_optimal_is_refused(check, kind):
+    with pytest.raises(RangeError, match="svm: expected an optimal solution"):
+        WITH_SVM[check](not_optimal(SVM, kind))
+    WITH_SVM[check](SVM)
 
 
 def test_leads_by_hand_and_infeasible_selections():
@@ -294,6 +325,7 @@ def test_the_share_is_exact_for_any_tokens(seed, n, rho):
 @pytest.mark.parametrize("rows", [1, 3, 8, 60, 400])
 def test_wendel_by_hand(rows):
     assert wendel_share(rows, rows) == 1.0
+    assert wendel_share(9, 4) == sum(math.comb(8, k) for k in range(4)) / 2**8
     assert wendel_share(2 * rows, rows) == pytest.approx(0.5, rel=CLOSED_FORM)
     assert wendel_share(rows + 1, 1) == 2.0**-rows
     assert wendel_share(rows + 1, rows) == pytest.approx(1 - 2.0**-rows, rel=CLOSED_FORM)
@@ -363,10 +395,14 @@ test_settings_of_the_signal = refused_settings(
 )
 SHARES = pandas.DataFrame({"d": [1, 2, 3, 4], "rows": 5, "share": 0.5, "count": 10})
 test_counts_refuse = refusals(
-    (RangeError, lambda: drop_signal_feature(make_separation_pair())),
-    (RangeError, lambda: most_feasible_sequences(1, 3)),
-    (DtypeError, lambda: most_feasible_sequences("two", 3)),
-    (RangeError, lambda: wendel_share(0, 3)),
-    (RangeError, lambda: plot_feasible_share(SHARES, wendel_share)),
-    (RangeError, lambda: plot_feasible_share(SHARES.drop(columns="share"), wendel_share)),
+    RangeError=[
+        lambda: drop_signal_feature(make_separation_pair()),
+        lambda: most_feasible_sequences(1, 3),
+        lambda: wendel_share(0, 3),
+        lambda: plot_feasible_share(SHARES, wendel_share),
+        lambda: plot_feasible_share(SHARES.drop(columns="share"), wendel_share),
+    ],
+    DtypeError=[
+        lambda: most_feasible_sequences("two", 3),
+    ],
 )

@@ -8,10 +8,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from instances import not_optimal
 from room_tests import assert_gradient, normal, refusals
 from tolerances import ALIGNMENT_FLOOR, ASYMPTOTIC, CLOSED_FORM, INTERIOR_POINT, SVM_CLOSED_FORM
 
-from attnbias import GD, NGD, Polyak
+from attnbias import GD, NGD, Polyak, make_separation_pair, solve_w_svm
 from attnbias.beyond.next_token.checks import check_retrieval
 from attnbias.beyond.next_token.data import NextTokenData, make_priorities
 from attnbias.beyond.next_token.dynamics import train_next_token
@@ -28,7 +29,7 @@ from attnbias.beyond.next_token.ties import (
     soft_solution,
     soft_threshold,
 )
-from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
+from attnbias.errors import InfeasibleError, RangeError
 
 EYE = torch.eye(3).double()
 ORDER = NextTokenData(EYE, [[0, 1, 2], [1, 0, 2]], [0, 0])
@@ -191,22 +192,46 @@ def test_check_holds_from_a_bad_start_and_refuses_ties_and_other_directions():
     assert not check_retrieval(TIE, tied, solve_graph_svm(TIE)).applicable
 
 
+WORDS, OTHERS = make_priorities(5, n=6, T=3, seed=1), make_priorities(5, n=6, T=3, seed=2)
+SMALLER, SVM = make_priorities(4, n=6, T=3, seed=1), solve_w_svm(make_separation_pair())
+READ = train_next_token(WORDS, NGD(0.5), 3)
 test_bad_input_is_refused = refusals(
-    (RangeError, lambda: NextTokenData(EYE, [[0, 1]], [2])),
-    (RangeError, lambda: NextTokenData(EYE, [[0, 3]], [0])),
-    (DtypeError, lambda: NextTokenData(EYE, [[0.0, 1.0]], [0])),
-    (ShapeError, lambda: NextTokenData(EYE, [[0, 1]], [0, 1])),
-    (ShapeError, lambda: make_priorities(5, T=3, d=4)),
-    (RangeError, lambda: make_priorities(3, T=4)),
-    (DtypeError, lambda: solve_graph_svm("tokens")),
-    (RangeError, lambda: train_next_token(ORDER, Polyak(), 5)),
-    (RangeError, lambda: train_next_token(ORDER, NGD(0.1, momentum=0.9), 5)),
-    (RangeError, lambda: train_next_token(ORDER, NGD(0.1, decay=(0, 0.5)), 5)),
-    (RangeError, lambda: train_next_token(ORDER, NGD(0.1), 5, loss="cross-entropy")),
-    (RangeError, lambda: train_next_token(ORDER, NGD(0.1), 5, decoder=EYE)),
-    (RangeError, lambda: train_next_token(TIE, GD(0.1), 5, split=priority_rows(TIE))),
-    (ShapeError, lambda: train_next_token(ORDER, NGD(0.1), 5, W0=torch.zeros(2, 2))),
-    (RangeError, lambda: soft_attention(1.0, 3, 0.2)),
-    (DtypeError, lambda: check_retrieval(ORDER, None, solve_graph_svm(ORDER))),
-    (DtypeError, lambda: plot_hard_and_soft({})),
+    RangeError=[
+        lambda: NextTokenData(EYE, [[0, 1]], [2]),
+        lambda: NextTokenData(EYE, [[0, 3]], [0]),
+        lambda: make_priorities(3, T=4),
+        lambda: train_next_token(ORDER, Polyak(), 5),
+        lambda: train_next_token(ORDER, NGD(0.1, momentum=0.9), 5),
+        lambda: train_next_token(ORDER, NGD(0.1, decay=(0, 0.5)), 5),
+        lambda: train_next_token(ORDER, NGD(0.1), 5, loss="cross-entropy"),
+        lambda: train_next_token(ORDER, NGD(0.1), 5, decoder=EYE),
+        lambda: train_next_token(TIE, GD(0.1), 5, split=priority_rows(TIE)),
+        lambda: soft_attention(1.0, 3, 0.2),
+        lambda: soft_solution(WORDS, priority_rows(OTHERS)),
+        lambda: train_next_token(WORDS, NGD(0.5), 1, split=priority_rows(OTHERS)),
+    ],
+    DtypeError=[
+        lambda: NextTokenData(EYE, [[0.0, 1.0]], [0]),
+        lambda: solve_graph_svm("tokens"),
+        lambda: check_retrieval(ORDER, None, solve_graph_svm(ORDER)),
+        lambda: plot_hard_and_soft({}),
+        lambda: check_retrieval(WORDS, READ, SVM),
+        lambda: soft_solution(WORDS, SVM.rows),
+    ],
+    ShapeError=[
+        lambda: NextTokenData(EYE, [[0, 1]], [0, 1]),
+        lambda: make_priorities(5, T=3, d=4),
+        lambda: train_next_token(ORDER, NGD(0.1), 5, W0=torch.zeros(2, 2)),
+        lambda: check_retrieval(WORDS, READ, solve_graph_svm(SMALLER)),
+    ],
 )
+
+
+def test_a_solution_that_is_not_optimal_is_refused():
+    with pytest.raises(RangeError, match="svm: expected an optimal solution"):
+        check_retrieval(WORDS, READ, not_optimal(solve_graph_svm(WORDS), "longer"))
+
+
+def test_names_are_texts():
+    data = NextTokenData(EYE, [[0, 1, 2]], [0], name=np.ones(2))
+    assert isinstance(data.name, str) and "of shape (2,)" in repr(data)

@@ -37,7 +37,7 @@ from attnbias.beyond.plane.geometry import factor_modes
 from attnbias.beyond.plane.plots import plot_query_images
 from attnbias.beyond.ranks.data import make_free_queries
 from attnbias.beyond.ranks.factors import make_factors, train_factors
-from attnbias.errors import DtypeError, InfeasibleError, RangeError
+from attnbias.errors import InfeasibleError
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
 from attnbias.model import empirical_risk
@@ -275,16 +275,29 @@ def test_growths_lie_in_range(seed):
 
 PLANE, W_NOW, LIMIT = make_plane_pair(), np.eye(2)[None], {"limit": np.eye(2)}
 test_plane_refuses = refusals(
-    (RangeError, lambda: make_plane_pair(4)),
-    (RangeError, lambda: make_free_queries(3, 1, 5)),
-    (RangeError, lambda: free_starts(3, scale=-1.0)),
-    (RangeError, lambda: train_matrices(PLANE, NGD(0.3, momentum=0.9), [1, 2])),
-    (RangeError, lambda: train_matrices(PLANE, NGD(0.3, decay=(0.5, 0.5)), [1, 2])),
-    (RangeError, lambda: train_factors(PLANE, *make_factors(2, 2), 0.1, 5, normalise="apart")),
-    (DtypeError, lambda: factor_modes(PLANE, solve_norm_svm(PLANE, "frobenius"))),
-    (DtypeError, lambda: factor_modes(PLANE, solve_norm_svm(make_plane_pair(5), "nuclear"))),
-    (RangeError, lambda: plot_query_images(make_free_queries(), {"W": W_NOW}, LIMIT)),
-    (DtypeError, lambda: plot_query_images(PLANE, [W_NOW], LIMIT)),
+    RangeError=[
+        lambda: make_plane_pair(4),
+        lambda: make_free_queries(3, 1, 5),
+        lambda: free_starts(3, scale=-1.0),
+        lambda: train_matrices(PLANE, NGD(0.3, momentum=0.9), [1, 2]),
+        lambda: train_matrices(PLANE, NGD(0.3, decay=(0.5, 0.5)), [1, 2]),
+        lambda: train_factors(PLANE, *make_factors(2, 2), 0.1, 5, normalise="apart"),
+        lambda: plot_query_images(make_free_queries(), {"W": W_NOW}, LIMIT),
+        lambda: train_adam(PLANE, 0.1, 1, betas=0.9),
+    ],
+    DtypeError=[
+        lambda: factor_modes(PLANE, solve_norm_svm(PLANE, "frobenius")),
+        lambda: factor_modes(PLANE, solve_norm_svm(make_plane_pair(5), "nuclear")),
+        lambda: plot_query_images(PLANE, [W_NOW], LIMIT),
+        lambda: train_factors(None, *make_factors(2, 2), 0.1, 1),
+        lambda: train_adam(PLANE, 0.1, 1, betas=None),
+        lambda: train_matrices(PLANE, NGD(0.1), None),
+        lambda: train_matrices(PLANE, None, [1]),
+        lambda: norm_margin(PLANE, None, "max"),
+    ],
+    NonFiniteError=[
+        lambda: norm_margin(PLANE, np.full((2, 2), np.nan), "max"),
+    ],
 )
 
 

@@ -46,7 +46,6 @@ from attnbias.beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
 from attnbias.beyond.prompt.geometry import moving_margin, solve_relaxed_svm
 from attnbias.beyond.prompt.plots import plot_prompt_paths
 from attnbias.dynamics.problem import random_decoder, small_start
-from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.geometry.active_set import least_distance
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
@@ -266,16 +265,24 @@ def test_figure_draws_each_label_once():
 
 
 test_bad_input_is_refused = refusals(
-    (RangeError, lambda: solve_relaxed_svm(make_joint_triple(), [0.0, 0, 0])),
-    (RangeError, lambda: solve_relaxed_svm(make_joint_triple(), [1.0, 1, -1])),
-    (ShapeError, lambda: solve_relaxed_svm(make_joint_triple(), [1.0, 1])),
-    (NonFiniteError, lambda: solve_relaxed_svm(make_joint_triple(), [1.0, 1, math.nan])),
-    (DtypeError, lambda: solve_relaxed_svm("data", [1.0])),
-    (DtypeError, lambda: moving_margin(make_joint_triple(), torch.ones(3), attended=1)),
-    (DtypeError, lambda: check_rows(make_prompt_triple(), None)),
-    (RangeError, lambda: linear_loss(1e9)),
-    (RangeError, lambda: plot_prompt_paths([])),
-    (RangeError, lambda: plot_prompt_paths([{"title": "", "paths": {}}])),
+    RangeError=[
+        lambda: solve_relaxed_svm(make_joint_triple(), [0.0, 0, 0]),
+        lambda: solve_relaxed_svm(make_joint_triple(), [1.0, 1, -1]),
+        lambda: linear_loss(1e9),
+        lambda: plot_prompt_paths([]),
+        lambda: plot_prompt_paths([{"title": "", "paths": {}}]),
+    ],
+    ShapeError=[
+        lambda: solve_relaxed_svm(make_joint_triple(), [1.0, 1]),
+    ],
+    NonFiniteError=[
+        lambda: solve_relaxed_svm(make_joint_triple(), [1.0, 1, math.nan]),
+    ],
+    DtypeError=[
+        lambda: solve_relaxed_svm("data", [1.0]),
+        lambda: moving_margin(make_joint_triple(), torch.ones(3), attended=1),
+        lambda: check_rows(make_prompt_triple(), None),
+    ],
 )
 
 
@@ -394,10 +401,30 @@ def test_moving_margin_is_largest(seed):
         assert float((rows.gaps(other) + speed[rows.sequence]).min()) <= level + 1e-9
 
 
-TOKENS = make_dm(3, T=3, d=20)
+TOKENS, META = make_dm(3, T=3, d=20), torch.ones(1, dtype=torch.float64, device="meta")
+NEEDED = [
+    "run",
+    "step",
+    "log_loss",
+    *(u + name for u in "uW" for name in ("_norm", "_alignment_error")),
+]
 test_joint_checks_refuse = refusals(
     lambda: make_orthogonal_two_norms(1, 1),
     lambda: joint_exponents(pandas.DataFrame({"run": [0], "step": [1]}), 2000),
     lambda: with_selected_tokens(TOKENS, torch.eye(4)),
     lambda: moving_margin(TOKENS, torch.ones(2)),
+    RangeError=[
+        lambda: joint_exponents(None),
+    ],
+    DtypeError=[
+        lambda: joint_exponents(pandas.DataFrame("x", range(9), NEEDED)),
+        lambda: prompt_of("x"),
+    ],
+    ShapeError=[
+        lambda: prompt_queries(TOKENS, torch.ones(11)),
+        lambda: prompt_of(torch.ones(2)),
+    ],
+    DeviceError=[
+        lambda: prompt_keys(TOKENS, META.expand(20, 20)),
+    ],
 )

@@ -9,7 +9,7 @@ from tolerances import CLOSED_FORM, FORMS
 
 from attnbias import GD, NGD, Dataset, make_bad_start, make_example1, train
 from attnbias.beyond.prompt.paths import query_images, sequence_scores
-from attnbias.errors import ShapeError
+from attnbias.errors import DtypeError, ShapeError
 from attnbias.model import attention_map
 
 
@@ -49,4 +49,7 @@ def test_traces_of_other_data_or_without_gaps_are_refused():
     other, bare = make_example1(n=4, T=3, d=20), dataclasses.replace(trace, gaps=None)
     for call in (lambda: sequence_scores(other, trace), lambda: query_images(data, bare, W0)):
         with pytest.raises(ShapeError, match="trace"):
+            call()
+    for call in (lambda: sequence_scores(data, None), lambda: query_images(None, trace)):
+        with pytest.raises(DtypeError):
             call()

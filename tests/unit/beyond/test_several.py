@@ -40,7 +40,7 @@ from attnbias.beyond.multi_token.geometry import (
     solve_several_svm,
 )
 from attnbias.beyond.multi_token.plots import plot_several
-from attnbias.errors import DtypeError, InfeasibleError, LabelError, RangeError, ShapeError
+from attnbias.errors import InfeasibleError
 
 EYE = torch.eye(3).double()
 ONE = Dataset(EYE[None], [1])
@@ -243,35 +243,56 @@ def test_check_holds_and_refuses_another_direction_and_unsettled_sets():
 MIDDLE = Dataset([[[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]]], [1], query=[[1.0, 0.0]])
 ALL = [[True, True, True]]
 UNIT = QuadraticHead([1.0, 0, 0], 1)
+BEST, CONSTANT = predict_mixture(ONE, [1.0, 0.5, 0.0], 0.5), TorchHead(lambda o: torch.ones(len(o)))
+FIRST, TWO_HEADS = [[True, False, False]], ReluHead(torch.ones(2, 1, 3).double())
 test_bad_input_is_refused = refusals(
-    (InfeasibleError, lambda: solve_several_svm(MIDDLE, PAIR)),  # the mean of the two kept
-    (InfeasibleError, lambda: solve_several_svm(ONE, ALL)),
-    (InfeasibleError, lambda: finite_part(MIDDLE, torch.tensor([[0.0, -1.0, -2.0]]), ALL)),
-    (RangeError, lambda: selected_sets(torch.tensor([[0.9, 0.0995, 5e-4]]).log())),
-    (RangeError, lambda: selected_sets(torch.tensor([[math.nan, 0.5, 0.5]]))),
-    (ShapeError, lambda: make_orthogonal(2, 5, 4)),
-    (RangeError, lambda: make_relu_tokens(0, 1)),
-    (RangeError, lambda: best_mixture([[1.0, 0.0]], [[1.0, 0.0]])),
-    (ShapeError, lambda: best_mixture([[1.0, 0.0]], [[1.0]])),
-    (LabelError, lambda: predict_mixture(Dataset(EYE[None], [-1]), [1.0, 0, 0], 0.5)),
-    (RangeError, lambda: predict_mixture(ONE, [1.0, 0, 0], 0.0)),
-    (RangeError, lambda: predict_mixture(Dataset(EYE[None] + 1, [1]), [1.0, 0, 0], 0.5)),
-    (DtypeError, lambda: solve_several_svm(ONE, [[1, 1, 0]])),
-    (ShapeError, lambda: solve_several_svm(ONE, [[True, False]])),
-    (RangeError, lambda: solve_several_svm(ONE, [[False, False, False]])),
-    (RangeError, lambda: finite_part(ONE, torch.tensor([[0.0, -math.inf, 0.0]]), PAIR)),
-    (RangeError, lambda: selected_sets(torch.zeros(1, 3), threshold=0.0)),
-    (DtypeError, lambda: train_nonlinear(ONE, lambda o: o, NGD(0.1), 5)),
-    (RangeError, lambda: train_nonlinear(ONE, UNIT, Polyak(), 5)),
-    (DtypeError, lambda: train_nonlinear(ONE, UNIT, NGD(1.0), 5, split=PAIR)),
-    (RangeError, lambda: plot_several({"a": ([1], [1])}, {k: {} for k in "abcdefgh"})),
-    (RangeError, lambda: train_nonlinear(ONE, UNIT, GD(1.0), 5, split=several_rows(ONE, PAIR))),
-    (ShapeError, lambda: train_nonlinear(ONE, UNIT, NGD(1.0), 5, W0=torch.zeros(2, 2))),
-    (ShapeError, lambda: train_nonlinear(ONE, TorchHead(lambda o: o), NGD(1.0), 5)),
-    (DtypeError, lambda: TorchHead(3)),
-    (ShapeError, lambda: ReluHead([1.0])),
-    (ShapeError, lambda: QuadraticHead([[1.0]], 1.0)),
-    (DtypeError, lambda: train_nonlinear_many([], UNIT, NGD(0.1), 5)),
-    (DtypeError, lambda: check_several(None, None)),
-    (DtypeError, lambda: plot_several({}, {"a": {"b": 1.0}})),
+    InfeasibleError=[
+        lambda: solve_several_svm(MIDDLE, PAIR),  # the mean of the two kept
+        lambda: solve_several_svm(ONE, ALL),
+        lambda: finite_part(MIDDLE, torch.tensor([[0.0, -1.0, -2.0]]), ALL),
+    ],
+    RangeError=[
+        lambda: selected_sets(torch.tensor([[0.9, 0.0995, 5e-4]]).log()),
+        lambda: selected_sets(torch.tensor([[math.nan, 0.5, 0.5]])),
+        lambda: make_relu_tokens(0, 1),
+        lambda: best_mixture([[1.0, 0.0]], [[1.0, 0.0]]),
+        lambda: predict_mixture(ONE, [1.0, 0, 0], 0.0),
+        lambda: predict_mixture(Dataset(EYE[None] + 1, [1]), [1.0, 0, 0], 0.5),
+        lambda: solve_several_svm(ONE, [[False, False, False]]),
+        lambda: finite_part(ONE, torch.tensor([[0.0, -math.inf, 0.0]]), PAIR),
+        lambda: selected_sets(torch.zeros(1, 3), threshold=0.0),
+        lambda: train_nonlinear(ONE, UNIT, Polyak(), 5),
+        lambda: plot_several({"a": ([1], [1])}, {k: {} for k in "abcdefgh"}),
+        lambda: train_nonlinear(ONE, UNIT, GD(1.0), 5, split=several_rows(ONE, PAIR)),
+        lambda: predict_settled(ONE, BEST, solve_several_svm(ONE, FIRST)),
+        lambda: best_mixture([[1.0, 0.0]], [[5e-324, 5e-324]]),
+    ],
+    ShapeError=[
+        lambda: make_orthogonal(2, 5, 4),
+        lambda: best_mixture([[1.0, 0.0]], [[1.0]]),
+        lambda: solve_several_svm(ONE, [[True, False]]),
+        lambda: train_nonlinear(ONE, UNIT, NGD(1.0), 5, W0=torch.zeros(2, 2)),
+        lambda: train_nonlinear(ONE, TorchHead(lambda o: o), NGD(1.0), 5),
+        lambda: ReluHead([1.0]),
+        lambda: QuadraticHead([[1.0]], 1.0),
+        lambda: train_nonlinear(ONE, QuadraticHead([1.0, 1.0], 0.5), NGD(0.5), 1),
+        lambda: train_nonlinear(ONE, TWO_HEADS, NGD(0.5), 1),
+        lambda: QuadraticHead([1.0], 1.0).value(np.ones((1, 2))),
+    ],
+    LabelError=[
+        lambda: predict_mixture(Dataset(EYE[None], [-1]), [1.0, 0, 0], 0.5),
+    ],
+    DtypeError=[
+        lambda: solve_several_svm(ONE, [[1, 1, 0]]),
+        lambda: train_nonlinear(ONE, lambda o: o, NGD(0.1), 5),
+        lambda: train_nonlinear(ONE, UNIT, NGD(1.0), 5, split=PAIR),
+        lambda: TorchHead(3),
+        lambda: train_nonlinear_many([], UNIT, NGD(0.1), 5),
+        lambda: check_several(None, None),
+        lambda: predict_settled(ONE, BEST, solve_w_svm(ONE, [0])),
+        lambda: predict_settled(ONE, None, solve_several_svm(ONE, BEST.sets)),
+        lambda: CONSTANT.gradient(np.ones((1, 2))),
+        lambda: ReluHead([[1], [1, 2]]),
+        lambda: plot_several({}, {"a": {"b": 1.0}}),
+    ],
 )

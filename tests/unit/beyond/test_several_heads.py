@@ -31,11 +31,8 @@ from attnbias.errors import (
     DtypeError,
     FileAccessError,
     FileFormatError,
-    InfeasibleError,
     MissingFileError,
     RangeError,
-    ShapeError,
-    TiedTokensError,
 )
 from attnbias.experiments import ExperimentResult
 from attnbias.nets import head_from_qk, load_model, record_heads
@@ -144,21 +141,37 @@ def test_check_needs_assumption_2_and_says_nothing_in_the_trap():
 
 RAGGED = Dataset(torch.ones(2, 3, 2).double(), [1, -1], lengths=[2, 3])
 REPEATED = Dataset(torch.ones(1, 2, 2).double(), [1])
+RUN = train_heads(PAIR, SAME, NGD(0.1), 3)
+NONE = ExperimentResult(heads.FORM, {"rows": (), "random": ()}, {})
 
 
 test_bad_input_is_refused = refusals(
-    (ShapeError, lambda: train_heads(RAGGED, SAME, NGD(0.1), 5)),
-    (ShapeError, lambda: train_heads(PAIR, PAIR.u, NGD(0.1), 5)),
-    (ShapeError, lambda: train_heads(PAIR, SAME, NGD(0.1), 5, W0=torch.zeros(2, 2))),
-    (TiedTokensError, lambda: train_heads(PAIR, 0 * SAME, NGD(0.1), 5)),
-    (RangeError, lambda: train_heads(PAIR, SAME, Polyak(), 5)),
-    (RangeError, lambda: train_heads(PAIR, SAME, NGD(0.1, momentum=0.5), 5)),
-    (DtypeError, lambda: train_heads(PAIR, SAME, 0.1, 5)),
-    (DtypeError, lambda: train_heads("data", SAME, NGD(0.1), 5)),
-    (DtypeError, lambda: check_heads(PAIR, SAME, None)),
-    (InfeasibleError, lambda: interpolating_decoder(REPEATED, [0])),
-    (RangeError, lambda: interpolating_decoder(PAIR, [2])),
-    (DtypeError, lambda: plot_head_runs({}, {})),
+    ShapeError=[
+        lambda: train_heads(RAGGED, SAME, NGD(0.1), 5),
+        lambda: train_heads(PAIR, PAIR.u, NGD(0.1), 5),
+        lambda: train_heads(PAIR, SAME, NGD(0.1), 5, W0=torch.zeros(2, 2)),
+        lambda: check_heads(PAIR, SAME[:1], RUN),
+        lambda: check_heads(PAIR, PAIR.u, RUN),
+    ],
+    TiedTokensError=[
+        lambda: train_heads(PAIR, 0 * SAME, NGD(0.1), 5),
+    ],
+    RangeError=[
+        lambda: train_heads(PAIR, SAME, Polyak(), 5),
+        lambda: train_heads(PAIR, SAME, NGD(0.1, momentum=0.5), 5),
+        lambda: column(NONE, "x"),
+        lambda: interpolating_decoder(PAIR, [2]),
+    ],
+    DtypeError=[
+        lambda: train_heads(PAIR, SAME, 0.1, 5),
+        lambda: train_heads("data", SAME, NGD(0.1), 5),
+        lambda: check_heads(PAIR, SAME, None),
+        lambda: column(NONE, "margin", random="no"),
+        lambda: plot_head_runs({}, {}),
+    ],
+    InfeasibleError=[
+        lambda: interpolating_decoder(REPEATED, [0]),
+    ],
 )
 
 

@@ -304,30 +304,12 @@ class TestStumbles:
         assert status == 2 and f"Error: {name}" in err and "Traceback" not in err
 
     def test_a_cut_file_of_an_unfinished_run_is_named(self, capsys, tmp_path):
-        settings = (
-            "--source",
-            "bundled",
-            "--size",
-            "small",
-            "--steps",
-            1,
-            "--seeds",
-            1,
-            "--optimizers",
-            '["SGD"]',
-            "--step-sizes",
-            '{"SGD": 0.1}',
-            "--out",
-            tmp_path,
-            "--eval-examples",
-            4,
-            "--batch-size",
-            2,
-        )
+        words = "--source bundled --size small --steps 1 --seeds 1 --eval-examples 4 --batch-size 2"
+        lists = ("--optimizers", '["SGD"]', "--step-sizes", '{"SGD": 0.1}')
         job = hashlib.sha256(b"SGD-0.1-0").hexdigest()[:12]
         (tmp_path / "fig6.part").mkdir()
         (tmp_path / "fig6.part" / f"{job}.json").write_text('{"kind": "training')
-        status, _, err = run(capsys, "run", "fig6", *settings)
+        status, _, err = run(capsys, "run", "fig6", *words.split(), *lists, "--out", tmp_path)
         assert status == 2 and "FileFormatError" in err and f"{job}.json" in err
 
     @pytest.mark.parametrize(
