@@ -85,9 +85,14 @@ class Block(nn.Module):
     def __init__(self, dim: int, heads: int, head_dim: int, mlp_dim: int, dropout: float) -> None:
         super().__init__()
         self.attention = LocalAttention(dim, heads, head_dim, dropout)
-        inner = (nn.Linear(dim, mlp_dim), nn.GELU(), nn.Dropout(dropout))
-        outer = (nn.Linear(mlp_dim, dim), nn.Dropout(dropout))
-        self.mlp = nn.Sequential(nn.LayerNorm(dim), *inner, *outer)
+        self.mlp = nn.Sequential(
+            nn.LayerNorm(dim),
+            nn.Linear(dim, mlp_dim),
+            nn.GELU(),
+            nn.Dropout(dropout),
+            nn.Linear(mlp_dim, dim),
+            nn.Dropout(dropout),
+        )
 
     def forward(self, x: torch.Tensor, queries: int) -> torch.Tensor:
         x = x[:, :queries] + self.attention(x, queries)

@@ -79,20 +79,22 @@ def with_positions(model: nn.Module, inputs: Inputs, run: Run) -> Inputs:
     if not bool(holes.any()):
         return inputs
     row = int((holes * held.sum(dim=1)).argmax())
-    one, real = rows_of(inputs, slice(row, row + 1)), held[row]
+    real = held[row]
     alone = {
         k: v[:, real] if isinstance(v, torch.Tensor) and v.shape[:2] == (1, len(real)) else v
-        for k, v in one.items()
+        for k, v in rows_of(inputs, slice(row, row + 1)).items()
     }
-    positions = {"position_ids": (mask.long().cumsum(dim=1) - 1).clamp(min=0)}
-    target = run(model, alone)
-    for more in ({}, positions) if "position_ids" in takes_of(model) else ({},):
+    target, ways = run(model, alone), [inputs]
+    if "position_ids" in takes_of(model):
+        places = (mask.long().cumsum(dim=1) - 1).clamp(min=0)
+        ways.append({**inputs, "position_ids": places})
+    for each in ways:
         try:
-            found = run(model, one | {name: each[row : row + 1] for name, each in more.items()})
+            found = run(model, rows_of(each, slice(row, row + 1)))
         except AttnBiasError:
             continue
         if _as_alone(found.calls, target.calls, real.cpu()):
-            return {**inputs, **more}
+            return each
     warnings.warn(
         "padding before tokens changes what this model attends to; pad on the right",
         PaddingWarning,
