@@ -243,11 +243,14 @@ def _require_arrays(stream: BinaryIO) -> None:
 
 def provenance(device="cpu") -> dict:
     """A json-safe record of what produced a result."""
+    used = {name: sys.modules[name].__version__ for name in _PACKAGES if sys.modules.get(name)}
+    device = torch.device(device)
+    machine = f"{device.type} ({platform.machine()})"
     return {
         "command": _command(sys.argv),
         "commit": _commit(),
-        "versions": _versions(),
-        "device": _device_name(device),
+        "versions": {"attnbias": __version__, "python": platform.python_version(), **used},
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else machine,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
 
@@ -272,11 +275,6 @@ def _command(words: list[str]) -> str:
     return shlex.join(program + kept)
 
 
-def _versions() -> dict:
-    used = {name: sys.modules[name].__version__ for name in _PACKAGES if sys.modules.get(name)}
-    return {"attnbias": __version__, "python": platform.python_version(), **used}
-
-
 @functools.cache
 def _commit() -> str | None:
     """The commit of the checkout this package is imported from, None outside one."""
@@ -289,13 +287,6 @@ def _commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
-
-
-def _device_name(device) -> str:
-    device = torch.device(device)
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"{device.type} ({platform.machine()})"
 
 
 def write_table(path, frame: pandas.DataFrame, header: dict) -> Path:

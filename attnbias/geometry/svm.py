@@ -315,12 +315,9 @@ def _evened(rows, dual: torch.Tensor, margins: torch.Tensor, right) -> torch.Ten
         return dual
     active = torch.from_numpy(at_margin)
     group = first_equal(rows, active)
-    sums, counts = (
-        torch.zeros_like(dual).index_add(0, group, part)
-        for part in (dual[active], torch.ones_like(dual[active]))
-    )
+    means = dual.scatter_reduce(0, group, dual[active], "mean", include_self=False)
     dual = dual.clone()
-    dual[active] = (sums / counts)[group]
+    dual[active] = means[group]
     return dual
 
 

@@ -492,7 +492,7 @@ def gaps_of(logits: torch.Tensor, opt: torch.Tensor, mask: torch.Tensor) -> torc
 def first_equal(rows: GapRows | VectorRows, chosen: torch.Tensor) -> torch.Tensor:
     """For each of the chosen rows the place among them of the first that is the same row.
 
-    A token said twice, or a whole sequence, gives equal rows; they are compared bit by bit.
+    A token said twice, or a whole sequence, gives equal rows: those whose bits are the same.
 
     Parameters
     ----------
@@ -510,13 +510,11 @@ def first_equal(rows: GapRows | VectorRows, chosen: torch.Tensor) -> torch.Tenso
     >>> first_equal(rows, torch.tensor([True, True, True])).tolist()
     [0, 1, 0]
     """
-    first, *others = [(part[chosen] + 0.0).cpu().numpy() for part in rows.factors]  # -0.0 is 0.0
-    known: dict = {}
-    found = []
-    for k, row in enumerate(first):
-        alike = known.setdefault(hashlib.blake2b(row).digest(), [])
-        same = (j for j in alike if all(np.array_equal(part[j], part[k]) for part in others))
-        found.append(next(same, k))
-        if found[-1] == k:
-            alike.append(k)
+    parts = [(part[chosen] + 0.0).cpu().numpy() for part in rows.factors]  # -0.0 is 0.0
+    first: dict[bytes, int] = {}
+    # by a digest of 512 bits, since the rows themselves may not fit twice
+    digests = (
+        hashlib.blake2b(b"".join(map(bytes, row))).digest() for row in zip(*parts, strict=True)
+    )
+    found = [first.setdefault(digest, k) for k, digest in enumerate(digests)]
     return torch.tensor(found, dtype=torch.long)
