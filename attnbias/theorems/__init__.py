@@ -1,8 +1,11 @@
 """One function a statement of the paper: checks that read data and traces and never train."""
 
 from . import paper
-from .joint.rates import check_loss_without_decay
-from .joint.theorem4 import check_decoder_direction, check_sharper_theorem4
+from .joint.theorems import (
+    check_decoder_direction,
+    check_loss_without_decay,
+    check_sharper_theorem4,
+)
 from .paper import *  # noqa: F403  the one list of the paper's numbers
 from .run import TraceView
 from .sharper.fast_rate import check_degenerate_rate, check_fast_rate

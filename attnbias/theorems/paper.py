@@ -2,8 +2,7 @@
 
 from .joint.conditions import check_condition1, check_condition2, check_lemma9
 from .joint.lemmas import check_lemma10, check_lemma11, check_lemma12, check_lemma13
-from .joint.rates import check_theorem2, check_theorem3
-from .joint.theorem4 import check_theorem4
+from .joint.theorems import check_theorem2, check_theorem3, check_theorem4
 from .order import check_order
 from .w.assumption1 import check_lemma6
 from .w.gradient import check_lemma4, check_lemma5

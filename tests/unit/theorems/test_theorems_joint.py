@@ -19,12 +19,17 @@ from attnbias import GD, NGD, Dataset, Polyak, make_separation_pair, solve_w_svm
 from attnbias.data import make_dm
 from attnbias.model import attention_map
 from attnbias.theorems import check_lemma10, check_lemma11, check_lemma12, check_theorem4
-from attnbias.theorems.joint import theorem4
 from attnbias.theorems.joint.conditions import check_lemma9
 from attnbias.theorems.joint.lemmas import check_lemma13, segment_losses
-from attnbias.theorems.joint.rates import check_loss_without_decay, check_theorem2, check_theorem3
 from attnbias.theorems.joint.run import JointView
-from attnbias.theorems.joint.theorem4 import check_decoder_direction, check_sharper_theorem4
+from attnbias.theorems.joint.theorems import (
+    check_decoder_direction,
+    check_loss_without_decay,
+    check_sharper_theorem4,
+    check_theorem2,
+    check_theorem3,
+    mean_nonopt_softmax,
+)
 
 CONDITIONED = [
     check_lemma11,
@@ -300,14 +305,14 @@ class TestSecondForms:
         """From every iteration it is exact; from a few it is larger, by little."""
         data = orthogonal()
         every = JointView(data, joint(data, eta, p=p, steps=300, record=range(301)), assume=True)
-        exact = theorem4.mean_nonopt_softmax(every)
+        exact = mean_nonopt_softmax(every)
         nonopt = 1 - every.softmax[:, [0, 1], data.opt.numpy()].min(axis=1)
         weights = (every.step + 1.0) ** -p
         plain = np.cumsum((weights * nonopt)[:-1]) / np.cumsum(weights[:-1])
         assert exact[1:] == pytest.approx(plain, rel=FORMS)
         few = sorted({*range(10), *np.geomspace(10, 300, 40).astype(int)})
         trace = joint(data, eta, p=p, steps=300, record=few)
-        sparse = theorem4.mean_nonopt_softmax(JointView(data, trace, assume=True))
+        sparse = mean_nonopt_softmax(JointView(data, trace, assume=True))
         assert (sparse[1:] >= exact[few[1:]] * (1 - FORMS)).all()
         assert (sparse[1:] <= exact[few[1:]] * 1.5).all()
 
