@@ -12,8 +12,8 @@ from .sharper.fast_rate import check_degenerate_rate, check_fast_rate
 from .sharper.lower_bounds import check_gd_lower_bound, check_ngd_separation, check_rate_lower_bound
 from .sharper.rate import check_rate
 from .w.assumption1 import check_assumption1_feasible
+from .w.descent import check_polyak_sandwich
 from .w.gradient import check_gradient_bounds
-from .w.theorem7 import check_polyak_sandwich
 from .w.unequal import check_lock, check_unequal_scores
 
 __all__ = [

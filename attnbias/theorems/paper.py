@@ -5,14 +5,13 @@ from .joint.lemmas import check_lemma10, check_lemma11, check_lemma12, check_lem
 from .joint.theorems import check_theorem2, check_theorem3, check_theorem4
 from .order import check_order
 from .w.assumption1 import check_lemma6
+from .w.descent import check_theorem6, check_theorem7
 from .w.gradient import check_lemma4, check_lemma5
 from .w.lemma2 import check_lemma2
 from .w.lemma3 import check_lemma3
 from .w.lemma7 import check_lemma7
 from .w.sparsification import check_lemma1
 from .w.theorem1 import check_theorem1
-from .w.theorem6 import check_theorem6
-from .w.theorem7 import check_theorem7
 
 # The appendix restates what the main text says: other names of the same checks.
 check_lemma8 = check_lemma1

@@ -28,11 +28,15 @@ from attnbias.theorems.run import TraceView
 from attnbias.theorems.sharper.fast_rate import check_degenerate_rate, check_fast_rate
 from attnbias.theorems.sharper.lower_bounds import check_gd_lower_bound, check_ngd_separation
 from attnbias.theorems.sharper.rate import check_rate
-from attnbias.theorems.w import theorem7 as polyak
+from attnbias.theorems.w.descent import (
+    NOT_AT_THE_END,
+    SKIPPED,
+    check_polyak_sandwich,
+    check_theorem6,
+    check_theorem7,
+)
 from attnbias.theorems.w.lemma7 import check_lemma7
 from attnbias.theorems.w.theorem1 import check_theorem1, log_biting_time, theorem1_bounds
-from attnbias.theorems.w.theorem6 import check_theorem6
-from attnbias.theorems.w.theorem7 import check_polyak_sandwich, check_theorem7
 
 PAIR, PAIR_START = make_separation_pair(), [[-0.3, 0.2], [0.1, 0.4]]
 
@@ -298,14 +302,14 @@ def test_theorem7_does_not_guess_at_steps_that_were_not_recorded():
         table = check_theorem7(data, trace)
         assert verdicts(table) == ["holds"] * 2 + ["not applicable"] * 2 + ["holds"] * 2
         assert table[0].step.tolist() == [0] and table[5].reason == "from t = 16 on"
-    assert polyak.SKIPPED in table[0].reason and polyak.SKIPPED in table[2].reason
+    assert SKIPPED in table[0].reason and SKIPPED in table[2].reason
 
 
 def test_under_the_cap_no_step_is_skipped_or_the_gradient_is_small():
     data, W0 = make_bad_start(9.0)
     trace = train(data, Polyak(max_step=1e4), 8, W0=W0, record=[0, 1, 8])
     assert (trace.log_step_size >= math.log(1e4) - 1e-12).all()  # but steps 2 to 6 are free
-    assert check_theorem7(data, trace)[5].reason == polyak.NOT_AT_THE_END
+    assert check_theorem7(data, trace)[5].reason == NOT_AT_THE_END
 
 
 def test_sandwich_lower_side_is_attained():
