@@ -200,7 +200,8 @@ def law_of(problem: Problem, rule: Rule) -> Law:
     """`rule` as the loop has it."""
     powers = (rule.log_scale, rule.gap_power, rule.norm_power, rule.log_max_step)
     floor, (p, q) = problem.log_floor_gap(rule), map(float, rule.decay)
-    how = (float(rule.momentum), rule.averaging, not rule.common_step)
+    separate = problem.u is None or not rule.common_step
+    how = (float(rule.momentum), rule.averaging, separate)
     return Law(problem.loss.compiled, *powers, floor, *how, u_decay=p, W_decay=q)
 
 

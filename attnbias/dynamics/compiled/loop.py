@@ -92,90 +92,69 @@ def log_hypot(a, b):
 
 
 @inline
-def fixed_step(law, row, scores, s, scale, norm2, log):
-    """The factor of p in a step of W alone, and the record of the logs where row >= 0.
+def step_sizes(law, t, gap, norms, B, scales):
+    """log eta_u + B + H_u and log eta_W + B + H_W: the factors of the scaled gradients, capped.
 
-    scale = (Q, H) of `scale_weights`; norm2 is the squared norm of the scaled gradient.
-    Returns (status, factor).
-    """
-    Q, H = scale
-    if -np.inf == H:  # every weight is zero
-        H = 0.0
-    if not (np.isfinite(norm2) and np.isfinite(Q + H)):
-        return DIVERGED, 0.0
-    logs, norm = log.logs, half_log(norm2)
-    loss = gap = nonopt = 0.0
-    if row >= 0 or law.gap_power != 0.0:
-        loss, gap, nonopt = log_means(law.loss, scores, s, 0.0, Q)
-    if row >= 0:
-        logs.log_loss[row] = loss
-        logs.log_nonopt_score[row] = nonopt
-        logs.log_loss_gap[row] = gap + Q
-        logs.log_grad_norm[row] = norm + Q + H
-        log.W.log_step_size[row] = -np.inf
-    if norm == -np.inf:
-        return ZERO_GRADIENT, 0.0
-    if row >= 0:
-        # not size - Q: what the rule itself gives keeps its digits however large Q is
-        size_alone = power_law(law, gap + Q, norm + Q + H, 0.0)
-        log.W.log_step_size[row] = min(size_alone, law.log_max_step)
-    size = power_law(law, gap - H, norm, Q + H)
-    return RUNNING, math.exp(min(size, law.log_max_step + Q + H))
-
-
-@inline
-def joint_sizes(law, t, gap, norms, P, scales):
-    """log eta_u + P + H_u and log eta_W + P + H_W: the factors of the scaled gradients, capped.
-
-    scales = (H_u, H_W); norms = (log|grad_u| - P - H_u, log|grad_W| - P - H_W); gap = log L - P.
+    scales = (H_u, H_W); norms = (log|grad_u| - B - H_u, log|grad_W| - B - H_W), the first -inf
+    where u stays; gap = log(L - L*) - B.
     A gradient of zero that is to be divided by its own norm gives no step: 0/0 = 0.
     """
     (u, W), (H_u, H_W) = norms, scales
-    later = math.log(t + 1.0)
     if law.separate:
-        u = -np.inf if u == -np.inf else power_law(law, gap - H_u, u, P + H_u)
-        W = -np.inf if -np.inf == W else power_law(law, gap - H_W, W, P + H_W)
+        u = -np.inf if u == -np.inf else power_law(law, gap - H_u, u, B + H_u)
+        W = -np.inf if -np.inf == W else power_law(law, gap - H_W, W, B + H_W)
     else:
         H = max(H_u, H_W)
-        u = power_law(law, gap - H, log_hypot(u + (H_u - H), W + (H_W - H)), P + H)
+        u = power_law(law, gap - H, log_hypot(u + (H_u - H), W + (H_W - H)), B + H)
         u, W = u + (H_u - H), u + (H_W - H)
-    u, W = u - law.u_decay * later, W - law.W_decay * later
-    return min(u, law.log_max_step + P + H_u), min(W, law.log_max_step + P + H_W)
+    if law.u_decay != 0.0 or law.W_decay != 0.0:
+        later = math.log(t + 1.0)
+        u, W = u - law.u_decay * later, W - law.W_decay * later
+    return min(u, law.log_max_step + B + H_u), min(W, law.log_max_step + B + H_W)
 
 
 @inline
-def joint_step(law, at, scores, s, scales, norms2, log):
+def take_step(law, at, scores, s, scales, norms2, log, u_log):
     """Factors of both scaled gradients in a step, and the record of the logs.
 
     at = (t, row), the step and the row that takes it, -1 for none;
-    scales = (P, H_u, H_W): exp(P + H) is taken out of the gradients of u and of W; norms2 the
-    squared norms of what is left of them. Returns (status, factor of w, factor of p).
+    scales = (P, B, H_u, H_W): exp(B + H) is taken out of the gradients of u and of W, and exp(P)
+    of the loss; norms2 the squared norms of what is left of them; u_log is None where u stays.
+    Returns (status, factor of w, factor of p).
     """
-    P, H_u, H_W = scales
+    P, B, H_u, H_W = scales
+    if -np.inf == H_u:  # u stays, and every weight is zero
+        H_u = 0.0
     if -np.inf == H_W:  # tied scores: attention is worth nothing
         H_W = H_u
-    if not (np.isfinite(norms2[0]) and np.isfinite(norms2[1]) and np.isfinite(P + H_u + H_W)):
+    if not (np.isfinite(norms2[0]) and np.isfinite(norms2[1]) and np.isfinite(B + H_u + H_W)):
         return DIVERGED, 0.0, 0.0
     u, W = half_log(norms2[0]), half_log(norms2[1])
     t, row = at
-    gap = nonopt = 0.0
+    loss = gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
-        gap, _, nonopt = log_means(law.loss, scores, s, P, 0.0)  # L* = 0: the gap is the loss
+        loss, gap, nonopt = log_means(law.loss, scores, s, P, B)
+        if u_log is not None:
+            gap = loss  # L* = 0
     if row >= 0:
         logs = log.logs
-        logs.log_loss[row] = logs.log_loss_gap[row] = gap + P
+        logs.log_loss[row] = loss + P
+        logs.log_loss_gap[row] = gap + B
         logs.log_nonopt_score[row] = nonopt
-        logs.log_grad_norm[row] = log_hypot(u + H_u, W + H_W) + P
+        logs.log_grad_norm[row] = W + B + H_W
         log.W.log_step_size[row] = -np.inf
-        log.u.log_step_size[row] = -np.inf
+        if u_log is not None:
+            logs.log_grad_norm[row] = log_hypot(u + H_u, W + H_W) + B
+            u_log.log_step_size[row] = -np.inf
     if u == -np.inf and -np.inf == W:
         return ZERO_GRADIENT, 0.0, 0.0
     if row >= 0:
-        # not sizes - P: what the rule itself gives keeps its digits however large P is
-        eta_u, eta_W = joint_sizes(law, t, gap + P, (u + P + H_u, W + P + H_W), 0.0, (0.0, 0.0))
+        # not sizes - B: what the rule itself gives keeps its digits however large B is
+        eta_u, eta_W = step_sizes(law, t, gap + B, (u + B + H_u, W + B + H_W), 0.0, (0.0, 0.0))
         log.W.log_step_size[row] = eta_W
-        log.u.log_step_size[row] = eta_u
-    sizes = joint_sizes(law, t, gap, (u, W), P, (H_u, H_W))
+        if u_log is not None:
+            u_log.log_step_size[row] = eta_u
+    sizes = step_sizes(law, t, gap, (u, W), B, (H_u, H_W))
     # a factor may be infinite; a gradient of zero moves nothing all the same
     f_u = math.exp(sizes[0]) if u > -np.inf else 0.0
     f_W = math.exp(sizes[1]) if -np.inf < W else 0.0
@@ -238,19 +217,17 @@ def _make(sources: str):
                 fill(W, step, start, a, b)
                 softmax(law.loss, scores, W.products, s, a, b)
                 combine(W, s.p, start, a, b)
-            P = H_u = 0.0
+            P = H_u = norm2_u = 0.0
             if u is not None:
                 P, H_u = decoder_weights(scores, s, u.weights)
+                norm2_u = direction(u, s.weight, t % 2 == 1)
             Q, H = scale_weights(scores, s, P)
             norm2 = direction(W, s.weight, t % 2 == 1)
             update_least_softmax(log.progress, s, n)
             row = due if log.recorded[due] == t else -1
-            if u is None:
-                status, f = fixed_step(law, row, scores, s, (Q, H), norm2, log)
-            else:
-                scales = (P, H_u, Q + H)
-                norms2 = (direction(u, s.weight, t % 2 == 1), norm2)
-                status, f_u, f = joint_step(law, (t, row), scores, s, scales, norms2, log)
+            scales = (P, P, H_u, Q + H) if u is not None else (0.0, Q, H, H)
+            norms2 = (norm2_u, norm2)
+            status, f_u, f = take_step(law, (t, row), scores, s, scales, norms2, log, log.u)
             if status == DIVERGED:
                 return status, t
             if row >= 0:
@@ -267,7 +244,7 @@ def _make(sources: str):
             if not take_length(log.progress, length):
                 return DIVERGED, t
             if u is not None:  # noqa: SIM102 (by this alone numba leaves out what follows)
-                if not take_length(log.u_progress, f_u * math.sqrt(max(norms2[0], 0.0))):
+                if not take_length(log.u_progress, f_u * math.sqrt(max(norm2_u, 0.0))):
                     return DIVERGED, t
             if law.averaging:
                 share = t / (t + 1.0)
