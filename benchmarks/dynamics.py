@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from attnbias import NGD, Dataset, make_example1
-from attnbias.dynamics.choice import choose_coordinates
+from attnbias.dynamics.arguments import choose_coordinates
 from attnbias.dynamics.compiled.engine import CompiledEngine
 from attnbias.dynamics.coordinates import LinearHead
 from attnbias.dynamics.problem import Problem

@@ -7,7 +7,7 @@ from functools import partial
 import torch
 
 from attnbias import NGD, Dataset, SelfAttention
-from attnbias.dynamics.choice import choose_coordinates
+from attnbias.dynamics.arguments import choose_coordinates
 from attnbias.dynamics.compiled.engine import CompiledEngine
 from attnbias.dynamics.problem import Problem
 from attnbias.losses import EXPONENTIAL

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 
 from ..data import Dataset
-from ..dynamics.arguments import initial_matrix
-from ..dynamics.choice import iteration_work
+from ..dynamics.arguments import initial_matrix, iteration_work
 from ..dynamics.metrics import missed
 from ..dynamics.problem import small_start
 from ..dynamics.trace import Trace

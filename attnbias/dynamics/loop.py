@@ -11,7 +11,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -32,7 +32,6 @@ from .._validate import (
 from ..errors import DtypeError, RangeError
 from ..losses import Loss
 from ..rules import Descent, Gradient
-from .arguments import SMALLER
 from .checkpoint import Checkpoint, problem_mark, rule_mark, with_kept_records
 from .progress import (
     DIVERGED,
@@ -45,6 +44,12 @@ from .progress import (
 )
 from .trace import Trace
 
+if TYPE_CHECKING:
+    from .compiled.engine import CompiledEngine
+
+# on its way, in torch or compiled
+Run: TypeAlias = "Iteration | CompiledEngine"
+SMALLER = "record fewer iterations, take fewer features or tokens, or a machine with more memory"
 _CHUNK_SECONDS = 0.2  # between looks at the clock, the keyboard and the checkpoint
 
 
@@ -88,31 +93,6 @@ class Objective(Protocol):
 
     def record(self, x: torch.Tensor, gradient: Gradient) -> Mapping[str, Any]:
         """Named numbers, arrays or tensors, W among them."""
-
-
-class Run(Protocol):
-    """A run on its way, in torch or compiled: its iterate and what has been recorded."""
-
-    name: str
-    coordinates: str
-    problem: Any
-    rule: Any
-    records: dict[str, np.ndarray]
-
-    @property
-    def x(self) -> torch.Tensor: ...
-
-    def run(self, step: int, last: int) -> tuple[int, int]:
-        """Iterate; returns (status, step reached). At `last` no step follows."""
-
-    def state_arrays(self) -> dict[str, np.ndarray]:
-        """The whole state, which makes a resumed run equal to an unbroken one."""
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take it back."""
-
-    def marks(self) -> dict[str, Any]:
-        """What tells its rule and its problem, which may be of one's own, from others."""
 
 
 @memory_named("training", "memory for the iterate and its records", SMALLER)
@@ -194,7 +174,8 @@ class Iteration:
     name = "torch"
 
     def __init__(self, problem: Objective, rule: Descent, recorded: np.ndarray):
-        self.problem, self.rule, self.recorded = problem, rule, recorded
+        self.problem: Any = problem
+        self.rule, self.recorded = rule, recorded
         self.coordinates = problem.coordinates
         self.x = problem.start.clone()
         self.memory = rule.memory(self.x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import math
@@ -24,7 +25,7 @@ from .softmax import Scores
 LEAST_SQUARE, LIFT = 1e-200, 2.0**600
 
 STRIDE = 64  # between exponents of units
-OF_ROWS = ("scaled", "unit_target", "target_span")  # of a Parameter, whatever its start
+OF_START = ("from_zero", "initial_gaps", "start_scalars")  # what a Parameter keeps of its start
 
 
 def moved_by(start: torch.Tensor, rows: GapRows | VectorRows, beta: torch.Tensor) -> torch.Tensor:
@@ -245,10 +246,10 @@ class Problem:
 
     def started_at(self, W0: torch.Tensor) -> Problem:
         """The same problem from another start, with all that is known of its rows."""
-        W = dataclasses.replace(self.W, start=W0)
-        vars(W).update({name: vars(self.W)[name] for name in OF_ROWS if name in vars(self.W)})
-        problem = dataclasses.replace(self, W=W)
-        vars(problem).update({k: v for k, v in vars(self).items() if k not in vars(problem)})
+        problem, W = copy.copy(self), copy.copy(self.W)
+        for name in OF_START:
+            vars(W).pop(name, None)
+        vars(W)["start"], vars(problem)["W"] = W0, W
         return problem
 
     @functools.cached_property

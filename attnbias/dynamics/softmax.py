@@ -88,7 +88,7 @@ class SoftmaxState:
         weights, H = relative(sign, each[..., None] + self.fall + log_c, (-2, -1))
         return weights, Q, H
 
-    def log_gap(self, less) -> torch.Tensor:
+    def log_gap(self, less=0.0) -> torch.Tensor:
         """log(L - L*) - less, with L* the loss when every softmax sits on its optimal token."""
         fade = self.loss.fade(self.scores.top, self.log_S)
         each = self.base + self.log_slope - torch.as_tensor(less)[..., None]
@@ -140,11 +140,6 @@ def relative(sign: torch.Tensor, log_weight: torch.Tensor, dim: int | tuple[int,
 def finite_or_zero(values: torch.Tensor) -> torch.Tensor:
     """Infinite logarithms replaced by 0, so that a difference to them is none of infinities."""
     return values.nan_to_num(nan=math.nan, posinf=0.0, neginf=0.0)
-
-
-def log_loss_gap(state: SoftmaxState) -> torch.Tensor:
-    """log(L - L*), with L* the loss when every softmax sits on its optimal token."""
-    return state.log_gap(0.0)
 
 
 def log_mean_loss(state: SoftmaxState) -> torch.Tensor:

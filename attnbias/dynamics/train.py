@@ -16,16 +16,16 @@ from ..geometry.svm import SVMSolution, resolve_svm, solve_u_svm
 from ..geometry.tokens import logits_of
 from ..losses import Loss, as_loss
 from ..rules import Descent, Rule
-from . import arguments, choice
+from . import arguments
 from .coordinates import LinearHead
-from .loop import Course, Iteration, Run
+from .loop import SMALLER, Course, Iteration, Run
 from .problem import Problem
 from .progress import STATUS
 from .trace import OF_OPTIMAL, Trace
 
 
 @spare_threads
-@memory_named("training", "memory for W, d x d, and for what moves it", arguments.SMALLER)
+@memory_named("training", "memory for W, d x d, and for what moves it", SMALLER)
 def train(
     data: Dataset,
     rule: Descent,
@@ -138,15 +138,15 @@ def train(
     loss, joint = as_loss(loss), arguments.require_inputs(data, rule, u0, train_u)
     W_start = arguments.initial_matrix(W0, data)
     u_start = arguments.initial_decoder(u0, data) if joint else None
-    engine_of = choice.choose_engine(engine, data, loss, rule)
-    coordinates = choice.require_coordinates(coordinates, engine_of, joint)
+    engine_of = arguments.choose_engine(engine, data, loss, rule)
+    coordinates = arguments.require_coordinates(coordinates, engine_of, joint)
     data, svm, known = arguments.with_opt(data, svm)
     with arguments.unless_unmeasured():
         problem = _problem_of(data, loss, (W_start, u_start), rule, svm)
     arguments.require_logits(problem)
     arguments.require_room(len(course.recorded), problem)
     if coordinates == "auto":
-        coordinates = choice.choose_coordinates(problem, course.steps, rule, engine_of)
+        coordinates = arguments.choose_coordinates(problem, course.steps, rule, engine_of)
     run = engine_of(LinearHead(problem, coordinates), rule, course.recorded)
     tell = None if callback is None else functools.partial(_tell, callback, run)
     return _trace(data, run, course, tell, known)
@@ -160,7 +160,7 @@ def train_from(
     What does not depend on a start is made once.
     """
     loss = as_loss("exponential")
-    engine_of = choice.choose_engine("auto", data, loss, rule)
+    engine_of = arguments.choose_engine("auto", data, loss, rule)
     problem = course = run = None
     for W0, steps in starts:
         if problem is None:
@@ -168,7 +168,7 @@ def train_from(
         problem = problem.started_at(W0)
         if course is None or steps != course.steps:
             course, run = Course(steps, 100, False, None, 0.0), None
-            coordinates = choice.choose_coordinates(problem, steps, rule, engine_of)
+            coordinates = arguments.choose_coordinates(problem, steps, rule, engine_of)
         head = LinearHead(problem, coordinates)
         if run is not None and engine_of is not Iteration and coordinates == "span":
             run.restart(head)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import psutil
 
-from ..dynamics.arguments import require_inputs
+from ..dynamics.arguments import GRAM_LIMIT, require_inputs
 from ..dynamics.batched.step import RECORDED
-from ..dynamics.choice import GRAM_LIMIT
 from ..errors import AttnBiasError, MemoryLimitError
 from .code import FOREIGN
 from .grid import Grid

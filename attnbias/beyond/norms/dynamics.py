@@ -13,7 +13,7 @@ from ...dynamics.arguments import initial_matrix, require_inputs
 from ...dynamics.coordinates import LinearHead
 from ...dynamics.loop import iterate
 from ...dynamics.problem import Problem
-from ...dynamics.softmax import log_loss_gap, log_mean_loss, log_mean_nonopt
+from ...dynamics.softmax import log_mean_loss, log_mean_nonopt
 from ...dynamics.trace import Trace
 from ...errors import RangeError
 from ...losses import Loss, as_loss
@@ -213,7 +213,7 @@ class MatrixHead(LinearHead):
         state, form = gradient.state, self.forms[-1]
         return {
             "log_loss": log_mean_loss(state),
-            "log_loss_gap": log_loss_gap(state),
+            "log_loss_gap": state.log_gap(),
             "log_nonopt_score": log_mean_nonopt(state),
             "gaps": form.gaps(x),
             "W": form.matrix(x),

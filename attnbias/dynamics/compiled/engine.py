@@ -181,19 +181,19 @@ class CompiledEngine:
 
 def records_of(problem: Problem, recorded: np.ndarray) -> tuple[dict[str, np.ndarray], Log]:
     """Room for what `LinearHead.record` and torch record, by name; and as `loop` has it."""
-    count, parts = len(recorded), [("W", problem.W.N)]
+    count, parts = len(recorded), {"W": problem.W.N}
     if problem.u is not None:
-        parts.insert(0, ("u", problem.u.N))
+        parts = {"u": problem.u.N} | parts
     logs = Logs(*np.full((len(Logs._fields), count), np.nan))
     steps = np.full((3, count, len(parts)), np.nan)
-    records, made = logs._asdict(), dict.fromkeys("uW")
+    records, made = logs._asdict(), {}
     records |= zip(Records._fields, steps if problem.u is not None else steps[..., 0], strict=False)
-    for k, (name, N) in enumerate(parts):
+    for k, (name, N) in enumerate(parts.items()):
         measure, products = np.full((count, 4), np.nan), np.full((count, N), np.nan)
         made[name] = Records(*[*steps[..., k], measure, products])
         records |= {f"{name}_measure": measure, f"{name}_products": products}
-    nothing = (np.array(NOTHING_SO_FAR), np.array(NOTHING_SO_FAR))
-    return records, Log(np.append(recorded, [-1]), logs, made["W"], made["u"], *nothing)
+    nothing = np.array([NOTHING_SO_FAR] * 2)
+    return records, Log(np.append(recorded, [-1]), logs, made["W"], made.get("u"), *nothing)
 
 
 def law_of(problem: Problem, rule: Rule) -> Law:

@@ -12,7 +12,7 @@ from attnbias import GD, NGD, Dataset, Polyak, diagnose, make_dm, make_example1,
 from attnbias.data import make_two_sample_trap
 from attnbias.diagnosis import runs as module
 from attnbias.diagnosis.runs import affordable, random_start
-from attnbias.dynamics import choice
+from attnbias.dynamics import arguments
 from attnbias.dynamics.problem import small_start
 from attnbias.dynamics.trace import Trace
 from attnbias.dynamics.train import train_from
@@ -106,7 +106,7 @@ def test_no_large_matrix_is_drawn(monkeypatch):
 @pytest.mark.parametrize("coordinates", ["span", "dense"])
 def test_runs_that_share_an_engine_are_those_of_train(coordinates, monkeypatch):
     """Another start, and another length, begins anew; of what was before nothing is left."""
-    monkeypatch.setattr(choice, "choose_coordinates", lambda *_: coordinates)
+    monkeypatch.setattr(arguments, "choose_coordinates", lambda *_: coordinates)
     data, rule = make_example1(n=4, T=3, d=20), NGD(0.1)
     svm = solve_w_svm(data)
     starts = [

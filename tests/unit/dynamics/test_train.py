@@ -42,7 +42,7 @@ from attnbias import (
     solve_w_svm,
     train,
 )
-from attnbias.dynamics.choice import choose_coordinates, iteration_work
+from attnbias.dynamics.arguments import choose_coordinates, iteration_work
 from attnbias.dynamics.loop import Iteration, record_steps
 from attnbias.errors import DtypeError, RangeError
 from attnbias.losses import LOGISTIC
