@@ -180,7 +180,7 @@ class Iteration:
         self.x = problem.start.clone()
         self.memory = rule.memory(self.x)
         gradient = problem.gradient(self.x)
-        self.progress = [list(NOTHING_SO_FAR) for _ in gradient.descent.size]  # one a part
+        self.progress = np.array([NOTHING_SO_FAR] * len(gradient.descent.size))  # (P, 4)
         self.least: Any = gradient.least
         values = self._values(gradient, torch.zeros_like(gradient.descent.size))
         self.records = {
@@ -224,8 +224,8 @@ class Iteration:
         return log_size.expand(gradient.descent.size.shape)
 
     def _lengths(self) -> dict[str, np.ndarray]:
-        """(P,) lengths of the path, what rounding left of them, and the longest steps."""
-        return dict(zip(("path", "path_low", "longest"), np.transpose(self.progress), strict=False))
+        """(P,) lengths of the path, what rounding left of them, and the longest steps, as views."""
+        return dict(zip(("path", "path_low", "longest"), self.progress.T, strict=False))
 
     def _values(self, gradient: Gradient, log_size: torch.Tensor) -> dict[str, np.ndarray]:
         """The problem's own names, and what a rule and its steps are known by."""
@@ -249,8 +249,8 @@ class Iteration:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take back `state_arrays`."""
         self.x = torch.from_numpy(arrays["x"]).to(self.x)
-        kept = np.transpose([arrays[name] for name in self._lengths()]).tolist()
-        self.progress = [[*row, *NOTHING_SO_FAR[len(row) :]] for row in kept]
+        for name, values in self._lengths().items():
+            values[...] = arrays[name]
         if self.least is not None:
             self.least = torch.from_numpy(arrays["least"]).to(self.least)
         for name, value in self.memory.items():

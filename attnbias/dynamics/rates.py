@@ -107,6 +107,7 @@ def fit_rate(
             got="none",
             remedy="any other of a trace goes by name: fit_rate(trace, trace.loss)",
         )
+    step, value = as_numbers("step", step, dtype=float), as_numbers("value", value, dtype=float)
     x, y = _log_points(step, value, window)
     weight = np.gradient(x)
     middle = np.linspace(x[0], x[-1], 9)
@@ -131,8 +132,6 @@ def _slope(x, y, weight, low, high) -> float | None:
 
 
 def _log_points(step, value, window) -> tuple[np.ndarray, np.ndarray]:
-    step = as_numbers("step", step, dtype=float)
-    value = as_numbers("value", value, dtype=float)
     if step.ndim != 1 or step.shape != value.shape:
         raise ShapeError(
             "value",

@@ -184,7 +184,7 @@ def _trace(data: Dataset, run: Run, course: Course, tell=None, known: bool = Tru
     problem, joint = head.data, head.data.u is not None
     records = course.finished(step, run.records)
     series, x = series_of(problem, data.u, records, rule.momentum), run.x
-    gaps = head.gaps(x).cpu()
+    last = head.gaps(x).cpu(), problem.W.rows.opt.cpu(), data.mask.cpu()
     return Trace(
         step=records["step"],
         W=head.matrix(x),
@@ -194,7 +194,7 @@ def _trace(data: Dataset, run: Run, course: Course, tell=None, known: bool = Tru
         # without optimal tokens nothing that needs them
         series=series if known else {k: v for k, v in series.items() if k not in OF_OPTIMAL},
         opt=problem.W.rows.opt.cpu().clone() if known else None,
-        last_logits=functools.partial(_last_logits, gaps, problem.W.rows.opt, data),
+        last_logits=functools.partial(logits_of, *last),
         data=data,
     )
 
@@ -219,10 +219,6 @@ def _tell(callback, run: Run, step: int) -> None:
 def _meta_of(data: Dataset, joint: bool) -> dict[str, Any]:
     plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}
     return {"data": data.name, "data_meta": plain, "train_u": joint}
-
-
-def _last_logits(gaps: torch.Tensor, opt: torch.Tensor, data: Dataset) -> torch.Tensor:
-    return logits_of(gaps, opt.cpu(), data.mask.cpu())
 
 
 def series_of(

@@ -115,29 +115,25 @@ class Step(NamedTuple):
 
 
 @inline
-def add_compensated(total, low, f, x, lo, hi):
-    """total += f x from lo to hi, with the rounding of each sum kept in low (two-sum)."""
-    for k in range(lo, hi):
-        y = f * x[k] + low[k]
-        new = total[k] + y
-        part = new - total[k]
-        low[k] = (total[k] - (new - part)) + (y - part)
-        total[k] = new
+def add_compensated(total, low, k, y):
+    """total_k += y, with the rounding of each sum kept in low (two-sum)."""
+    y += low[k]
+    new = total[k] + y
+    part = new - total[k]
+    low[k] = (total[k] - (new - part)) + (y - part)
+    total[k] = new
 
 
 @inline
 def advance(total, low, speed, step, x, lo, hi):
     """Take `step` from lo to hi; without momentum at once."""
     if step.keep == 0.0 and step.extra == 0.0:
-        add_compensated(total, low, step.own, x, lo, hi)
+        for k in range(lo, hi):
+            add_compensated(total, low, k, step.own * x[k])
         return
     for k in range(lo, hi):
         speed[k] = step.keep * speed[k] + step.own * x[k]
-        y = speed[k] + step.extra * x[k] + low[k]
-        new = total[k] + y
-        part = new - total[k]
-        low[k] = (total[k] - (new - part)) + (y - part)
-        total[k] = new
+        add_compensated(total, low, k, speed[k] + step.extra * x[k])
 
 
 @inline

@@ -116,7 +116,8 @@ def _move_dense(form, step):
 
 def _move_decoder(form, step):
     if step.moving:
-        add_compensated(form.u, form.low, step.own, form.gradient, 0, form.u.shape[0])
+        for k in range(form.u.shape[0]):
+            add_compensated(form.u, form.low, k, step.own * form.gradient[k])
     rows_dot(form.rows, 0, form.rows.shape[0], form.u, form.products)
     multiply(form.products, form.size, form.products, 0, form.size.shape[0])
 

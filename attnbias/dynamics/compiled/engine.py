@@ -193,15 +193,17 @@ def records_of(problem: Problem, recorded: np.ndarray) -> tuple[dict[str, np.nda
         made[name] = Records(*[*steps[..., k], measure, products])
         records |= {f"{name}_measure": measure, f"{name}_products": products}
     nothing = np.array([NOTHING_SO_FAR] * 2)
-    return records, Log(np.append(recorded, [-1]), logs, made["W"], made.get("u"), *nothing)
+    return records, Log(
+        np.append(recorded, [-1]), logs, made["W"], made.get("u", made["W"]), *nothing
+    )
 
 
 def law_of(problem: Problem, rule: Rule) -> Law:
     """`rule` as the loop has it."""
     powers = (rule.log_scale, rule.gap_power, rule.norm_power, rule.log_max_step)
     floor, (p, q) = problem.log_floor_gap(rule), map(float, rule.decay)
-    separate = problem.u is None or not rule.common_step
-    how = (float(rule.momentum), rule.averaging, separate)
+    joint = problem.u is not None
+    how = (float(rule.momentum), rule.averaging, joint, not (joint and rule.common_step))
     return Law(problem.loss.compiled, *powers, floor, *how, u_decay=p, W_decay=q)
 
 

@@ -28,8 +28,9 @@ class Law(NamedTuple):
     """A rule as the loop has it: step sizes from logs, by the power law of `Rule`.
 
     loss : `EXPONENTIAL` or `LOGISTIC`; log_floor_gap : log(L* - loss floor); averaging : whether
-    the speed is the mean of past directions, as in dual acceleration; separate : whether each
-    gradient of joint training has its own norm; u_decay, W_decay : (p, q) of Eq. 10.
+    the speed is the mean of past directions, as in dual acceleration; joint : whether u is trained,
+    and L* is 0; separate : whether each gradient has its own norm; u_decay, W_decay : (p, q) of
+    Eq. 10.
     """
 
     loss: int | None
@@ -40,14 +41,15 @@ class Law(NamedTuple):
     log_floor_gap: float
     momentum: float
     averaging: bool
+    joint: bool
     separate: bool
     u_decay: float
     W_decay: float
 
 
 class Log(namedtuple("Log", "recorded logs W u progress u_progress")):
-    """What is kept of a run: rows of `logs`, `W` and `u`, where it is trained, take the iterations
-    `recorded`, behind which stands -1.
+    """What is kept of a run: rows of `logs`, `u` and `W` take the iterations `recorded`, behind
+    which stands -1. Where u stays `u` is `W`, whose numbers are written last.
     """
 
 
@@ -114,12 +116,12 @@ def step_sizes(law, t, gap, norms, B, scales):
 
 
 @inline
-def take_step(law, at, scores, s, scales, norms2, log, u_log):
+def take_step(law, at, scores, s, scales, norms2, log):
     """Factors of both scaled gradients in a step, and the record of the logs.
 
     at = (t, row), the step and the row that takes it, -1 for none;
     scales = (P, B, H_u, H_W): exp(B + H) is taken out of the gradients of u and of W, and exp(P)
-    of the loss; norms2 the squared norms of what is left of them; u_log is None where u stays.
+    of the loss; norms2 the squared norms of what is left of them, the first 0 where u stays.
     Returns (status, factor of w, factor of p).
     """
     P, B, H_u, H_W = scales
@@ -130,30 +132,24 @@ def take_step(law, at, scores, s, scales, norms2, log, u_log):
     if not (np.isfinite(norms2[0]) and np.isfinite(norms2[1]) and np.isfinite(B + H_u + H_W)):
         return DIVERGED, 0.0, 0.0
     u, W = half_log(norms2[0]), half_log(norms2[1])
-    t, row = at
+    moving, (t, row) = u > -np.inf or -np.inf < W, at
     loss = gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
         loss, gap, nonopt = log_means(law.loss, scores, s, P, B)
-        if u_log is not None:
-            gap = loss  # L* = 0
+        gap = loss if law.joint else gap  # L* = 0
     if row >= 0:
         logs = log.logs
         logs.log_loss[row] = loss + P
         logs.log_loss_gap[row] = gap + B
         logs.log_nonopt_score[row] = nonopt
-        logs.log_grad_norm[row] = W + B + H_W
-        log.W.log_step_size[row] = -np.inf
-        if u_log is not None:
-            logs.log_grad_norm[row] = log_hypot(u + H_u, W + H_W) + B
-            u_log.log_step_size[row] = -np.inf
-    if u == -np.inf and -np.inf == W:
-        return ZERO_GRADIENT, 0.0, 0.0
-    if row >= 0:
+        whole = log_hypot(u + H_u, W + H_W) + B if law.joint else W + B + H_W
+        logs.log_grad_norm[row] = whole
         # not sizes - B: what the rule itself gives keeps its digits however large B is
         eta_u, eta_W = step_sizes(law, t, gap + B, (u + B + H_u, W + B + H_W), 0.0, (0.0, 0.0))
-        log.W.log_step_size[row] = eta_W
-        if u_log is not None:
-            u_log.log_step_size[row] = eta_u
+        log.u.log_step_size[row] = eta_u if moving else -np.inf
+        log.W.log_step_size[row] = eta_W if moving else -np.inf
+    if not moving:
+        return ZERO_GRADIENT, 0.0, 0.0
     sizes = step_sizes(law, t, gap, (u, W), B, (H_u, H_W))
     # a factor may be infinite; a gradient of zero moves nothing all the same
     f_u = math.exp(sizes[0]) if u > -np.inf else 0.0
@@ -227,7 +223,7 @@ def _make(sources: str):
             row = due if log.recorded[due] == t else -1
             scales = (P, P, H_u, Q + H) if u is not None else (0.0, Q, H, H)
             norms2 = (norm2_u, norm2)
-            status, f_u, f = take_step(law, (t, row), scores, s, scales, norms2, log, log.u)
+            status, f_u, f = take_step(law, (t, row), scores, s, scales, norms2, log)
             if status == DIVERGED:
                 return status, t
             if row >= 0:
