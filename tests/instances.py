@@ -30,6 +30,12 @@ seeds = st.integers(0, 10**6)
 scales = st.sampled_from([0.3, 1.0, 2.5])
 
 
+# engines and coordinates, and those of joint training
+COMPILED = [("compiled", form) for form in ("span", "factored", "dense")]
+ENGINES = [*COMPILED, ("torch", "span"), ("torch", "dense")]
+JOINT_ENGINES = [form for form in ENGINES if "factored" not in form]
+KINDS = [(form, False) for form in ENGINES] + [(form, True) for form in JOINT_ENGINES]
+
 EQ_10 = (2 / 3, 1)  # the decays of u and W
 JOINT_RULES = [GD(0.3), NGD(0.05), NGD(0.1, decay=EQ_10), NGD(0.05, normalise="shared"), Polyak()]
 JOINT_RULES += [Polyak(0.2), NGD(0.1, decay=(0.5, 0.7), max_step=0.2), Polyak(3.0, loss_floor=-0.5)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -184,13 +183,15 @@ def _trace(data: Dataset, run: Run, course: Course, tell=None, known: bool = Tru
     problem, joint = head.data, head.data.u is not None
     records = course.finished(step, run.records)
     series, x = series_of(problem, data.u, records, rule.momentum), run.x
+    plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}
+    meta = {"data": data.name, "data_meta": plain, "train_u": joint}
     last = head.gaps(x).cpu(), problem.W.rows.opt.cpu(), data.mask.cpu()
     return Trace(
         step=records["step"],
         W=head.matrix(x),
         u=head.decoder(x) if data.u is None or joint else data.u.double().clone(),
         status=STATUS[status],
-        meta=_meta_of(data, joint) | course.meta(run, data.X.device, status),
+        meta=meta | course.meta(run, data.X.device, status),
         # without optimal tokens nothing that needs them
         series=series if known else {k: v for k, v in series.items() if k not in OF_OPTIMAL},
         opt=problem.W.rows.opt.cpu().clone() if known else None,
@@ -214,11 +215,6 @@ def _tell(callback, run: Run, step: int) -> None:
     head = run.problem
     W, u = head.matrix(run.x), None if head.data.u is None else head.decoder(run.x).clone()
     callback(step, W() if callable(W) else W.clone(), u)
-
-
-def _meta_of(data: Dataset, joint: bool) -> dict[str, Any]:
-    plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}
-    return {"data": data.name, "data_meta": plain, "train_u": joint}
 
 
 def series_of(

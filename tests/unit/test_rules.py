@@ -7,13 +7,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances import random_data, random_start
+from instances import JOINT_ENGINES, random_data, random_start
 from tolerances import AUTOGRAD, CLOSED_FORM, FLOOR_ROUNDING
 
 from attnbias import GD, NGD, Polyak, train
 from attnbias.rules import Rule
 
-FORMS = [("compiled", "span"), ("compiled", "dense"), ("torch", "span"), ("torch", "dense")]
 PROPERTY = settings(max_examples=100, deadline=None, derandomize=True)
 positive = st.floats(1e-30, 1e30)
 
@@ -62,7 +61,7 @@ def test_rules_are_frozen_values():
         GD(1.0).momentum = 0.5
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", JOINT_ENGINES)
 @pytest.mark.parametrize("rule", [GD(0.7), NGD(0.3), Polyak(), Polyak(2.0), NGD(0.3, max_step=5)])
 def test_recorded_step_size_is_the_step_taken(rule, form):
     data = random_data(2, 3, 6, seed=0)
@@ -76,7 +75,7 @@ def test_recorded_step_size_is_the_step_taken(rule, form):
     )
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", JOINT_ENGINES)
 def test_polyak_becomes_gd_once_its_cap_binds(form):
     """From the first step whose size is the cap, the trace is that of GD started there."""
     data, cap = random_data(3, 3, 8, seed=2), 40.0

@@ -21,6 +21,7 @@ from attnbias.dynamics.compiled.coordinates import DecoderArrays
 from attnbias.dynamics.compiled.engine import in_one_block
 from attnbias.dynamics.compiled.softmax import ScoreArrays
 
+PACKAGE = Path(attnbias.__file__).parents[1]
 NO_PLACE = """
 import numba.core.caching as caching
 caching.CompileResultCacheImpl._locator_classes = []
@@ -33,6 +34,11 @@ import attnbias, attnbias.cli
 from attnbias.dynamics.compiled.loop import loop
 print(attnbias.__file__, type(loop._cache).__name__)
 """
+
+
+def python(code: str, **options):
+    """Another process that runs it."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, **options)
 
 
 def bound_by_permissions():
@@ -78,10 +84,7 @@ def test_a_run_is_the_same_however_its_sequences_are_cut_into_blocks(monkeypatch
 
 @pytest.mark.slow
 def test_the_loop_is_compiled_afresh_where_there_is_no_place_to_keep_it():
-    package = str(Path(attnbias.__file__).parents[1])
-    made = subprocess.run(
-        [sys.executable, "-c", NO_PLACE], capture_output=True, text=True, cwd=package, check=True
-    )
+    made = python(NO_PLACE, cwd=PACKAGE, check=True)
     assert made.stdout.strip() == "NullCache"
 
 
@@ -99,14 +102,8 @@ for _ in range(2):
 def test_a_terminal_is_told_once_that_the_loop_is_compiled_and_only_when_it_is(tmp_path):
     said = []
     for _ in range(2):
-        made = subprocess.run(
-            [sys.executable, "-c", COLD],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=Path(attnbias.__file__).parents[1],
-            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
-        )
+        there = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        made = python(COLD, cwd=PACKAGE, check=True, env=there)
         said.append(made.stderr.splitlines())
     assert [len(lines) for lines in said] == [1, 0]
     assert said[0][0].startswith("attnbias: compiling the training loop")
@@ -146,14 +143,8 @@ def test_another_user_imports_a_read_only_package_without_a_home_and_no_file_goe
             if os.getuid() == 0:
                 os.chown(path, 65534, 65534)
         try:
-            made = subprocess.run(
-                [sys.executable, "-c", HOMELESS],
-                capture_output=True,
-                text=True,
-                cwd="/",
-                env={"PATH": os.environ["PATH"], "HOME": "/proc/nohome", "PYTHONPATH": folder},
-                preexec_fn=bound_by_permissions,
-            )
+            env = {"PATH": os.environ["PATH"], "HOME": "/proc/nohome", "PYTHONPATH": folder}
+            made = python(HOMELESS, cwd="/", env=env, preexec_fn=bound_by_permissions)
             assert made.returncode == 0, made.stderr
             assert made.stdout.split() == [str(package / "__init__.py"), "NullCache"]
             assert [Path(folder), *sorted(Path(folder).rglob("*"))] == everything

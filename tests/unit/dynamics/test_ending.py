@@ -8,7 +8,18 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from instances import FEW, make_locked, problems, random_data, random_start, seeds, start_decoder
+from instances import (
+    ENGINES,
+    FEW,
+    KINDS,
+    make_locked,
+    problems,
+    random_data,
+    random_start,
+    seeds,
+    start_decoder,
+)
+from own_rules import Sign
 from tolerances import FORMS
 
 from attnbias import (
@@ -36,12 +47,6 @@ from attnbias.errors import (
     ShapeError,
 )
 from attnbias.geometry.tokens import gap_rows, gaps_of, logits_of, selected_tokens
-from attnbias.rules import Descent
-
-ENGINES = [("compiled", form) for form in ("span", "factored", "dense")]
-ENGINES += [("torch", form) for form in ("span", "dense")]
-KINDS = [(form, joint) for form in ENGINES for joint in (False, True) if "factored" not in form]
-KINDS.append((("compiled", "factored"), False))
 
 
 def gaussian(seed: int) -> Dataset:
@@ -229,21 +234,10 @@ def _separable(data, opt) -> bool:
         return False
 
 
-class Sideways(Descent):
-    """Sign descent, which leaves the span of the rows."""
-
-    name = "sideways"
-
-    def length(self, gradient, step):
-        return -2.0
-
-    def direction(self, gradient, step, memory):
-        return gradient.vector(gradient.descent.parts.sign())
-
-
 def test_a_rule_that_leaves_the_span_is_measured_as_well():
+    """Sign descent."""
     data = random_data(2, 3, 8, seed=3)
-    trace, svm = train(data, Sideways(), 50, record=[0, 10, 50]), solve_w_svm(data)
+    trace, svm = train(data, Sign(), 50, record=[0, 10, 50]), solve_w_svm(data)
     assert trace.alignment_with(svm)[1:] == pytest.approx(trace.W_alignment_error[1:], rel=FORMS)
     assert trace.W_alignment_error[-1] > 0.01
 

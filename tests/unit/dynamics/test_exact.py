@@ -7,7 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from instances import EQ_10, dyadic_data, random_start, start_decoder, start_with_gap
+from instances import (
+    ENGINES,
+    EQ_10,
+    JOINT_ENGINES,
+    dyadic_data,
+    random_start,
+    start_decoder,
+    start_with_gap,
+)
 from plain_loop import autograd_run
 from reference import PlainRule, run
 from tolerances import MULTIPRECISION, MULTIPRECISION_LOG, NEAR_THE_WALL
@@ -27,8 +35,6 @@ DATA = {
 DATA[LARGE] = DATA[B].with_decoder(3000 * DATA[B].u)
 PASS_ZERO = ("log_loss", "log_loss_gap", "log_grad_norm", "log_step_size", "log_u_step_size")
 SMALLEST = 1e-300  # an optimal-token score below it may round to the smallest floats
-FORMS = [("compiled", form) for form in ("span", "factored", "dense")]
-FORMS += [("torch", form) for form in ("span", "dense")]
 EXP, LOGISTIC = "exponential", "logistic"
 
 
@@ -174,9 +180,7 @@ kept = functools.cache(reference)
 )
 def test_agrees_with_multiprecision(name):
     case, expected = CASES[name], kept(name)
-    for form in FORMS:
-        if case.joint and "factored" in form:
-            continue
+    for form in JOINT_ENGINES if case.joint else ENGINES:
         trace = case.train(*form)
         assert trace.status == "completed" and trace.step.tolist() == case.record()
         reached = trace.log_loss.min() if case.joint else trace.log_nonopt_score[-1]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from instances import (
     EQ_10,
     FEW,
+    JOINT_ENGINES,
     JOINT_RULES,
     SERIES,
     assert_same_run,
@@ -29,7 +30,6 @@ from attnbias.dynamics.trace import OF_OPTIMAL
 from attnbias.errors import DtypeError, InfeasibleError, RangeError
 from attnbias.theorems.run import TraceView
 
-ENGINES = [("compiled", "span"), ("compiled", "dense"), ("torch", "span"), ("torch", "dense")]
 NAMES = (*SERIES, "log_u_step_size", "u_norm", "u_alignment_error", "path_length")
 NAMES += ("u_path_length", "least_opt_score", "gaps", "scores")
 
@@ -46,7 +46,7 @@ def joint_data(n, T, d, *, seed, lengths=None) -> Dataset:
     return Dataset(data.X, data.y, lengths=lengths, name=f"joint {seed}", opt=opt)
 
 
-@pytest.mark.parametrize("form", ENGINES[:2])
+@pytest.mark.parametrize("form", JOINT_ENGINES[:2])
 def test_printed_losses_of_equation_10_and_without_decay_of_u(form):
     eta, record = 0.0145 / (3 * 2**0.5), [1, 10, 100, 1000, 10_000]
     trace = joint(orthogonal(), NGD(eta, decay=EQ_10), 10**4, form, record=record)
@@ -62,7 +62,7 @@ def test_printed_losses_of_equation_10_and_without_decay_of_u(form):
     assert (trace.log_loss <= [-2.90, -29.0, -145]).all()
 
 
-@pytest.mark.parametrize("form", ENGINES)
+@pytest.mark.parametrize("form", JOINT_ENGINES)
 @pytest.mark.parametrize("rule", [NGD(0.5), NGD(0.5, decay=EQ_10)], ids=repr)
 def test_the_first_step_of_W_is_void(form, rule):
     """From u = 0 all scores tie, grad_W = 0, and 0/0 = 0: W_1 = W_0, exactly."""
@@ -76,7 +76,7 @@ def test_the_first_step_of_W_is_void(form, rule):
     assert torch.equal(one.W, start) and float(one.u.norm()) == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("form", ENGINES)
+@pytest.mark.parametrize("form", JOINT_ENGINES)
 @pytest.mark.parametrize("rule", [NGD(0.5), NGD(0.5, normalise="shared"), GD(0.5)], ids=repr)
 def test_a_vanishing_gradient_of_u_moves_W_alone(form, rule):
     """Under uniform attention the tokens' mean is 0, and with it grad_u; grad_W is not."""
@@ -89,7 +89,7 @@ def test_a_vanishing_gradient_of_u_moves_W_alone(form, rule):
     assert trace.u_path_length[2] > 0
 
 
-@pytest.mark.parametrize("form", ENGINES)
+@pytest.mark.parametrize("form", JOINT_ENGINES)
 @pytest.mark.parametrize("rule", [GD(1e5), NGD(1e3, max_step=1e5), Polyak(1e5)], ids=repr)
 def test_step_size_keeps_its_digits_beside_a_large_log_loss(form, rule):
     """The rule's own number, or its cap, to the last digit where the rounding of log L is 1e-8."""
@@ -125,7 +125,7 @@ def test_score_gaps_take_either_sign():
     assert ((gaps[:-1] < 0) & (gaps[1:] > 0)).any()
 
 
-@pytest.mark.parametrize("form", ENGINES)
+@pytest.mark.parametrize("form", JOINT_ENGINES)
 def test_scores_and_gaps_are_those_of_the_iterates(form):
     data = joint_data(3, 4, 10, seed=5, lengths=[4, 2, 3])
     trace = joint(data, NGD(0.2, decay=(0.2, 0.3)), 20, form, W0=random_start(data, 0.5, 1))
@@ -145,7 +145,7 @@ def test_all_forms_agree(seed, n, T, rule, ragged):
     lengths = [2 + (seed + i) % (T - 1) for i in range(n)] if ragged else None
     data = joint_data(n, T, n * T + 2, seed=seed, lengths=lengths)
     options = {"record": [0, 1, 10, 60], "W0": random_start(data, 0.2, seed)}
-    first, *others = (joint(data, rule, 60, form, **options) for form in ENGINES)
+    first, *others = (joint(data, rule, 60, form, **options) for form in JOINT_ENGINES)
     for other in others:
         assert_same_run(first, other, FORMS, NAMES)
 
@@ -153,7 +153,7 @@ def test_all_forms_agree(seed, n, T, rule, ragged):
 @pytest.mark.parametrize("rule", [NGD(0.5), NGD(5.0, decay=EQ_10), Polyak()], ids=repr)
 def test_long_compiled_runs_agree(rule):
     data = joint_data(4, 4, 20, seed=11)
-    runs = [joint(data, rule, 3000, form, record=[0, 100, 3000]) for form in ENGINES[:2]]
+    runs = [joint(data, rule, 3000, form, record=[0, 100, 3000]) for form in JOINT_ENGINES[:2]]
     assert_same_run(*runs, FORMS, NAMES)
 
 
@@ -193,7 +193,7 @@ def bare(data) -> Dataset:
     return dataclasses.replace(data, opt=None)
 
 
-@pytest.mark.parametrize("form", ENGINES)
+@pytest.mark.parametrize("form", JOINT_ENGINES)
 @pytest.mark.parametrize("rule", JOINT_RULES, ids=repr)
 def test_without_optimal_tokens_the_steps_are_those_of_autograd(form, rule):
     """And those of any token taken for the optimal one: the loss does not see which it is."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from tolerances import FUNCTION, LOG_SOFTMAX
 
-from attnbias.dynamics.softmax import Scores, log_loss_gap, log_mean_loss, softmax_state
+from attnbias.dynamics.softmax import Scores, log_mean_loss, softmax_state
 from attnbias.losses import EXPONENTIAL, LOGISTIC
 
 PROPERTY = settings(max_examples=40, deadline=None, derandomize=True)
@@ -76,7 +76,7 @@ def test_state_is_that_of_the_plain_softmax(loss, problems):
             risks.append(risk(z))
             excess.append(risk(z) - risk(mpf(top)))
         assert close(log_mean_loss(state), mp.log(sum(risks) / len(risks)))
-        assert close(log_loss_gap(state), mp.log(sum(excess) / len(excess)))
+        assert close(state.log_gap(), mp.log(sum(excess) / len(excess)))
 
 
 def _cancels(others, k) -> bool:
@@ -97,7 +97,7 @@ def test_saturated_on_the_optimal_token(size):
     assert float(state.log_S) == pytest.approx(-size + tail, rel=FUNCTION)
     log_p = state.weights()[1].flatten().tolist()
     assert log_p == pytest.approx([-size - 1, -size - 3], rel=FUNCTION)
-    assert float(log_loss_gap(state)) == pytest.approx(-size - 1 + tail, rel=FUNCTION)
+    assert float(state.log_gap()) == pytest.approx(-size - 1 + tail, rel=FUNCTION)
     assert float(log_mean_loss(state)) == -1.0
 
 

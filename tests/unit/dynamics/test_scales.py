@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from instances import ENGINES, JOINT_ENGINES
 from mpmath import mp, mpf
 from reference import Layer, PlainRule
 
@@ -16,9 +17,6 @@ from attnbias.dynamics.problem import Problem
 from attnbias.errors import RangeError
 from attnbias.losses import EXPONENTIAL
 
-FORMS = [("compiled", form) for form in ("span", "factored", "dense")]
-FORMS += [("torch", form) for form in ("span", "dense")]
-JOINT = [form for form in FORMS if form[1] != "factored"]
 STEP = 1e-12  # a step's length: roundings of some ten sums and products, and of their logs
 EXPONENTS = st.floats(-150, 150)
 
@@ -30,7 +28,7 @@ def tokens(seed: int, exponent: float, score: float = 0.0) -> Dataset:
     return Dataset(X * 10.0**exponent, [1, -1, 1], u=u * 10.0**score)
 
 
-def runs(data, rule, steps, forms=FORMS, **options):
+def runs(data, rule, steps, forms=ENGINES, **options):
     options = {"svm": False, "record": range(steps + 1)} | options
     for engine, form in forms:
         yield train(data, rule, steps, engine=engine, coordinates=form, **options)
@@ -74,7 +72,7 @@ def test_joint_steps_have_their_length(exponent, seed, shared):
     data, p, q = tokens(seed, exponent), 2 / 3, 1.0
     rule = NGD(0.1, normalise="shared") if shared else NGD(0.1, decay=(p, q))
     start = data.u / data.u.norm() * 10.0**-exponent  # else W's gradient vanishes at first
-    made = list(runs(data, rule, 5, JOINT, train_u=True, u0=start))
+    made = list(runs(data, rule, 5, JOINT_ENGINES, train_u=True, u0=start))
     assert {trace.status for trace in made} == {"completed"}
     for trace in made:
         u, W = np.diff(trace.u_path_length), np.diff(trace.path_length)
@@ -181,7 +179,7 @@ def test_what_floats_cannot_hold_is_named():
         assert trace.W_norm[-1] == 0
     still = Dataset(data.X.numpy() * [[0.0], [1.0], [1.0]], data.y, u=data.u)
     for joint in (False, True):
-        for trace in runs(still, GD(0.1), 3, JOINT, record=[2], train_u=joint):
+        for trace in runs(still, GD(0.1), 3, JOINT_ENGINES, record=[2], train_u=joint):
             assert trace.status == ("completed" if joint else "zero gradient")
             assert trace.step.tolist() == ([2] if joint else [0])
             assert math.isinf(trace.log_step_size[-1]) is not joint

@@ -15,7 +15,7 @@ import interrupted
 import numpy as np
 import pytest
 import torch
-from instances import random_data, random_start, start_decoder
+from instances import KINDS, random_data, random_start, start_decoder
 from tolerances import CLOSED_FORM
 
 import attnbias
@@ -32,10 +32,6 @@ from attnbias.errors import (
     RangeError,
 )
 
-FORMS = [("compiled", form) for form in ("span", "factored", "dense")]
-FORMS += [("torch", form) for form in ("span", "dense")]
-KINDS = [(form, joint) for form in FORMS for joint in (False, True)]
-KINDS.remove((("compiled", "factored"), True))
 EQ_10 = NGD(0.1, decay=(2 / 3, 1))
 
 

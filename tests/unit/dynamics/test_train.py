@@ -15,7 +15,10 @@ import pytest
 import torch
 from hypothesis import given
 from instances import (
+    COMPILED,
+    ENGINES,
     FEW,
+    JOINT_ENGINES,
     JOINT_RULES,
     SERIES,
     assert_same_run,
@@ -47,20 +50,13 @@ from attnbias.dynamics.loop import Iteration, record_steps
 from attnbias.errors import DtypeError, RangeError
 from attnbias.losses import LOGISTIC
 
-COMPILED = [("compiled", form) for form in ("span", "factored", "dense")]
-TORCH = [("torch", form) for form in ("span", "dense")]
 MINE = Loss("mine", LOGISTIC.log_value, LOGISTIC.log_slope)
 JOINT = pytest.mark.parametrize("joint", [False, True], ids=["W alone", "joint"])
-EVERY_FORM = pytest.mark.parametrize("form", COMPILED + TORCH)
-
-
-def forms_of(joint: bool) -> list:
-    """Joint training has no factored coordinates."""
-    return [form for form in COMPILED + TORCH if not (joint and "factored" in form)]
+EVERY_FORM = pytest.mark.parametrize("form", ENGINES)
 
 
 def quiet(data, rule, steps, form=("auto", "auto"), **options):
-    if form not in forms_of(options.get("train_u", False)):
+    if options.get("train_u") and "factored" in form:
         form = ("auto", "auto")
     return train(data, rule, steps, engine=form[0], coordinates=form[1], **options)
 
@@ -88,7 +84,7 @@ def test_gd_on_the_pair_is_the_scalar_recursion():
     for _ in range(500):
         phi = 1 / (1 + math.exp(-w))
         w += eta * math.exp(-phi) * phi * (1 - phi)
-    for form in COMPILED + TORCH:
+    for form in ENGINES:
         trace = quiet(make_separation_pair(), GD(eta), 500, form, W0=PAIR_START, record=[500])
         assert trace.W[0, 0].item() == pytest.approx(w, rel=CLOSED_FORM)
 
@@ -109,7 +105,7 @@ def test_agrees_with_autograd_before_saturation(joint, rule, loss):
         options |= {"u0": start_decoder(data, float(seed)), "train_u": True} if joint else {}
         plain = autograd_run(data, rule, 10, **options)
         assert joint or min(plain["log_loss_gap"]) > math.log(1e-3)
-        for form in forms_of(joint):
+        for form in JOINT_ENGINES if joint else ENGINES:
             trace = quiet(data, rule, 10, form, **options)
             for name in plain.keys() - (LENGTHS if rule.momentum else set()):
                 np.testing.assert_allclose(
@@ -123,7 +119,7 @@ def test_all_forms_agree(problem):
     """Saturated at the end: gaps in the hundreds, where float64's softmax is exactly 1."""
     data, start, rule, loss = problem
     options = {"W0": start, "loss": loss, "svm": solve_w_svm(data)}
-    for forms, steps in ((COMPILED + TORCH, [0, 1, 10, 60]), (COMPILED, [0, 100, 3000])):
+    for forms, steps in ((ENGINES, [0, 1, 10, 60]), (COMPILED, [0, 100, 3000])):
         runs = [quiet(data, rule, steps[-1], form, record=steps, **options) for form in forms]
         for other in runs[1:]:
             assert_same_run(runs[0], other, FORMS)
