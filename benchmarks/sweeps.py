@@ -24,7 +24,7 @@ from attnbias import NGD
 from attnbias.beyond.exponents.experiments import noisy_means
 from attnbias.dynamics.loop import subnormals_as_zero
 from attnbias.sweeps import read_grid
-from attnbias.sweeps.families import needed_bytes
+from attnbias.sweeps.run import needed_bytes
 
 from . import batched
 from .dynamics import Run, make_data, problem_of

@@ -5,7 +5,7 @@ import pytest
 import torch
 from tolerances import CLOSED_FORM
 
-from attnbias import NGD, errors
+from attnbias import NGD, Dataset, errors
 from attnbias.errors import AttnBiasError
 
 # of margins, in plain torch
@@ -69,3 +69,12 @@ def assert_unit_steps(run_of, size=0.1) -> None:
         moved = (run.W[1] - run.W[0]).numpy()
         found = np.linalg.norm(moved) if axes is None else np.linalg.norm(moved, axis=axes)
         assert found == pytest.approx(expected)
+
+
+def two_orthogonal() -> Dataset:
+    """Two sequences with rows e1 e1' and e2 e2': margins ask for W11, W22 >= 1.
+
+    Solutions in the nuclear norm are [[1, c], [c, 1]], all |c| <= 1.
+    """
+    X = [[[1.0, 0, 0], [0, 0, 0]], [[0, 1.0, 0], [0, 0, 0]]]
+    return Dataset(X, [1, 1], u=[1.0, 1.0, 0])

@@ -131,9 +131,8 @@ def cells(rows: Sequence[Mapping]) -> list[dict]:
     for name in dict.fromkeys(name for row in rows for name in row):
         having = [k for k, row in enumerate(rows) if name in row]
         values = [_scalar(rows[k][name]) for k in having]
-        keys = [value if isinstance(value, str) else key_of(value) for value in values]
-        told = [(key, isinstance(value, str)) for key, value in zip(keys, values, strict=True)]
-        words = told_apart((_ADDRESS.sub("", each[0]), each) for each in told)
+        keys = [(v, True) if isinstance(v, str) else (key_of(v), False) for v in values]
+        words = told_apart((_ADDRESS.sub("", key[0]), key) for key in keys)
         for k, value, word in zip(having, values, words, strict=True):
             number = isinstance(value, int | float) and value == value
             found[k][name] = value if number else word

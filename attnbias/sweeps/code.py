@@ -121,13 +121,9 @@ def bound(what: str, name: str, function, positional: tuple, named: dict) -> dic
             remedy=f"give each {what} a block of its own with the axes it has",
         ) from None
     arguments.apply_defaults()
-    return _by_name(arguments)
-
-
-def _by_name(arguments: inspect.BoundArguments) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, value in arguments.arguments.items():
-        sort = arguments.signature.parameters[name].kind
+        sort = signature.parameters[name].kind
         if sort is inspect.Parameter.VAR_KEYWORD:
             found |= value
         elif sort is not inspect.Parameter.VAR_POSITIONAL:

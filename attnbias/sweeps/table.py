@@ -75,9 +75,10 @@ def _own_columns(rows: list[dict]) -> dict[str, str]:
 
 def arguments(point: Point) -> dict:
     """Columns of a data set's arguments; one named like another column takes data_ before it."""
-    taken = (name in RESERVED or name.startswith(RULE) for name in point.cells)
-    names = (f"data_{name}" if own else name for name, own in zip(point.cells, taken, strict=True))
-    return dict(zip(names, point.cells.values(), strict=True))
+    return {
+        f"data_{name}" if name in RESERVED or name.startswith(RULE) else name: cell
+        for name, cell in point.cells.items()
+    }
 
 
 def recorded(trace: Trace, selected_optimal: int) -> dict:

@@ -14,7 +14,7 @@ from tolerances import CLOSED_FORM
 import benchmarks.__main__ as bench
 from attnbias import sweeps
 from attnbias.errors import FileFormatError, MissingFileError
-from attnbias.sweeps.families import needed_bytes
+from attnbias.sweeps.run import needed_bytes
 from benchmarks import batched
 from benchmarks.record import Row, all_rows, read, write_group
 from tools.chapters import ROOT

@@ -3,7 +3,7 @@
 import pytest
 
 from attnbias import sweeps
-from attnbias.sweeps.families import needed_bytes
+from attnbias.sweeps.run import needed_bytes
 from benchmarks.sweeps import added_bytes
 
 

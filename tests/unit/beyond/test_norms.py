@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import FEW, random_data
-from room_tests import normal, refusals
+from room_tests import normal, refusals, two_orthogonal
 from tolerances import CLOSED_FORM, FLOAT_PATHS, FORMS, MODES, MULTIPRECISION_LOG, OTHER_BATCH
 
 from attnbias import (
@@ -47,12 +47,6 @@ DUAL = {"frobenius": "frobenius", "max": "sum", "spectral": "nuclear", "nuclear"
 
 def data_of(seed=0):
     return make_example1(4, 3, 12, sigma=0.3, seed=seed)
-
-
-def two_orthogonal():
-    """Two sequences with rows e1 e1' and e2 e2': margins ask for W11, W22 >= 1."""
-    X = [[[1.0, 0, 0], [0, 0, 0]], [[0, 1.0, 0], [0, 0, 0]]]
-    return Dataset(X, [1, 1], u=[1.0, 1.0, 0])
 
 
 @pytest.mark.parametrize("norm", NORMS)

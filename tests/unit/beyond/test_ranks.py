@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from room_tests import normal, refusals
+from room_tests import normal, refusals, two_orthogonal
 from tolerances import CLOSED_FORM, RANK_SECOND_SOLVER, SVM_EQUIVALENT
 
 from attnbias import NGD, Dataset, check_assumption2, experiments, solve_w_svm, token_scores, train
@@ -32,12 +32,6 @@ from attnbias.geometry.tokens import gap_rows
 
 def one_row():
     return Dataset([[[1.0, 0, 0], [0, 0, 0]]], [1], opt=[0], query=[[0, 2.0, 0]])
-
-
-def two_orthogonal():
-    """Rows e1 e1' and e2 e2': solutions [[1, c], [c, 1]] in the nuclear norm, all |c| <= 1."""
-    X = [[[1.0, 0, 0], [0, 0, 0]], [[0, 1.0, 0], [0, 0, 0]]]
-    return Dataset(X, [1, 1], u=[1.0, 1.0, 0])
 
 
 def test_closed_forms():

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 import torch
 from joblib.externals.loky.process_executor import TerminatedWorkerError
+from own_rules import Sign
 from swept import same, stopped_after
 
 import attnbias
 from attnbias import GD, NGD, Dataset, Loss, errors, make_example1, solve_w_svm, sweeps, train
 from attnbias.cli import main
-from attnbias.rules import Descent
 
 SEEDS = range(3)
 
@@ -150,7 +150,7 @@ def test_one_function_in_two_blocks_has_one_name():
         sweeps.read_grid(grid_of([blocks[0], blocks[0]]))
 
 
-class Signs(Descent):
+class Signs(Sign):
     """Steps along the signs, of one length."""
 
     name = "signs"
@@ -160,9 +160,6 @@ class Signs(Descent):
 
     def length(self, gradient, step):
         return math.log(self.size) + self.scale(step)
-
-    def direction(self, gradient, step, memory):
-        return gradient.vector(gradient.descent.parts.sign())
 
 
 def half_normalised(step_size, power=-0.5):

@@ -24,7 +24,7 @@ from attnbias import GD, NGD, Polyak, errors, make_example1, solve_w_svm, sweeps
 from attnbias.cli import main
 from attnbias.dynamics.problem import small_start
 from attnbias.dynamics.trace import SERIES
-from attnbias.sweeps.families import needed_bytes
+from attnbias.sweeps.run import needed_bytes
 from attnbias.sweeps.store import Store
 from attnbias.sweeps.task import require_batched, run_batch, run_point
 
