@@ -312,6 +312,11 @@ class SVMSolution:
         sizes = self.dual * self.rows.norms()
         return sizes / sizes.max()
 
+    @cached_property
+    def _true(self) -> bool:
+        """Whether the margins are those of the weights: looked at once, as neither changes."""
+        return isinstance(self.rows, GapRows) and _has_margins(self, self.rows)
+
     def __repr__(self) -> str:
         return (
             f"SVMSolution({self.problem}: margin={self.margin:.6g}, "
@@ -407,7 +412,7 @@ def proved(
 
 def require_svm(svm, rows: GapRows) -> SVMSolution:
     """An optimal solution of the W-SVM with these rows; that of other data is refused."""
-    count, d = rows.differences.shape
+    count = len(rows.differences)
     remedy = "solve it for these data: solve_w_svm(data)"
     if not isinstance(svm, SVMSolution) or len(svm.dual) != count:
         raise DtypeError(
@@ -418,21 +423,29 @@ def require_svm(svm, rows: GapRows) -> SVMSolution:
         )
     if svm.dual.device != rows.differences.device:  # as loaded, or solved before the data moved
         svm = on_device(svm, rows.differences.device)
-    basis, shape = svm.basis, tuple(svm.point.shape)
-    if shape == (d, d) or (basis is not None and (len(svm.point), basis.shape[1]) == (d, d)):
-        here, room = rows.within(basis), 1e-6 * float(svm.margins.abs().max())
-        apart = (here.gaps(svm.point) - svm.margins).abs().max()
-        if not apart <= room:  # by rounding alone, where units are far apart
-            margins, *_ = margins_of(here, svm.right, svm.point, fine=basis is None)
-            apart = (margins - svm.margins).abs().max()
-        if apart <= room:
-            return require_optimal("svm", svm)
+    same = isinstance(svm.rows, GapRows) and svm.rows.equals(rows)
+    if svm._true if same else _has_margins(svm, rows):
+        return require_optimal("svm", svm)
     raise RangeError(
         "svm",
         expected="the (W-SVM) solution of these data",
-        got=f"{svm.problem} weights of shape {shape} that don't have its margins here",
+        got=f"{svm.problem} weights of shape {tuple(svm.point.shape)} that don't have its margins "
+        "here",
         remedy=remedy,
     )
+
+
+def _has_margins(svm: SVMSolution, rows: GapRows) -> bool:
+    """Whether the weights have the solution's margins on these rows, up to rounding."""
+    basis, d = svm.basis, rows.differences.shape[1]
+    if len(svm.point) != d or (svm.point if basis is None else basis).shape[1:] != (d,):
+        return False
+    here, room = rows.within(basis), 1e-6 * float(svm.margins.abs().max())
+    apart = (here.gaps(svm.point) - svm.margins).abs().max()
+    if not apart <= room:  # by rounding alone, where units are far apart
+        margins, *_ = margins_of(here, svm.right, svm.point, fine=basis is None)
+        apart = (margins - svm.margins).abs().max()
+    return bool(apart <= room)
 
 
 def require_optimal(name: str, svm: SVMSolution) -> SVMSolution:
