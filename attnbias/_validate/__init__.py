@@ -97,7 +97,7 @@ def require_dense(name: str, tensor: torch.Tensor) -> None:
             raise DtypeError(name, expected="a dense tensor", got=f"a {kind} one", remedy=remedy)
 
 
-def as_float_tensor(name: str, value, *, dtype=None) -> torch.Tensor:
+def as_float_tensor(name: str, value) -> torch.Tensor:
     """A tensor of dtype float32 or float64, from a tensor, an array or nested lists."""
     given, value = value, as_tensor(name, value)
     if holds_frames(given) and not (value.is_floating_point() or value.is_complex()):
@@ -109,7 +109,7 @@ def as_float_tensor(name: str, value, *, dtype=None) -> torch.Tensor:
             got=dtype_name(value),
             remedy=f"convert it: {name}.double() in torch, {name}.astype(float) in numpy",
         )
-    return value if dtype is None else value.to(dtype)
+    return value
 
 
 def as_numbers(name: str, value, shape: tuple | None = None, dtype=None) -> np.ndarray:

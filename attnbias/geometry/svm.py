@@ -301,7 +301,7 @@ def _solve(rows, right: torch.Tensor, problem: str, gram: np.ndarray) -> SVMSolu
             found = _raised(found, thin, thin.combine(torch.from_numpy(even.dual)))
         if found.is_optimal(LOOSE if len(start) > QUICK else ASKED):
             return found
-    return _at_the_edge(rows, right, problem, start)
+    return _at_the_edge(rows, thin, basis, right, problem, start)
 
 
 def _evened(rows, dual: torch.Tensor, margins: torch.Tensor, right) -> torch.Tensor:
@@ -340,9 +340,8 @@ def _raised(found: SVMSolution, thin, even: torch.Tensor) -> SVMSolution:
     return best
 
 
-def _at_the_edge(rows, right: torch.Tensor, problem: str, start) -> SVMSolution:
+def _at_the_edge(rows, thin, basis, right: torch.Tensor, problem: str, start) -> SVMSolution:
     """`solve` with 50 digits: the solution, or the error with Gordan's certificate."""
-    thin, basis = rows.thin()
     sizes = thin.norms()
     if len(sizes) > LARGEST:
         raise undecided(problem, f"{len(sizes)} rows whose Gram matrix proves neither", rows)
