@@ -101,7 +101,7 @@ def linear_probe(texts, vectors, y) -> torch.Tensor:
     >>> linear_probe([[0], [1]], [[3.0, 0.0], [-3.0, 0.0]], [1, -1]).round(decimals=2).tolist()
     [0.33, 0.0]
     """
-    vectors = as_float_tensor("vectors", vectors, dtype=torch.float64).detach()
+    vectors = as_float_tensor("vectors", vectors).detach().double()
     require_shape("vectors", vectors, (None, None), "(V, d)")
     rows = _sequences(texts, True, len(vectors))
     if not all(map(len, rows)):

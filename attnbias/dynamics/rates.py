@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validate import as_numbers, require_number, short
+from .._validate import require_number, short
 from ..errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from .trace import Trace
 
@@ -107,7 +107,7 @@ def fit_rate(
             got="none",
             remedy="any other of a trace goes by name: fit_rate(trace, trace.loss)",
         )
-    step, value = as_numbers("step", step, dtype=float), as_numbers("value", value, dtype=float)
+    step, value = _real("step", step), _real("value", value)
     x, y = _log_points(step, value, window)
     weight = np.gradient(x)
     middle = np.linspace(x[0], x[-1], 9)
@@ -161,6 +161,21 @@ def _log_points(step, value, window) -> tuple[np.ndarray, np.ndarray]:
         )
     order = np.argsort(step, kind="stable")
     return np.log(step[order]), np.log(value[order])
+
+
+def _real(name: str, given) -> np.ndarray:
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind not in "iuf" and array.size:
+            raise TypeError(f"entries of dtype {array.dtype}")
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DtypeError(
+            name,
+            expected="an array of real numbers",
+            got=f"{type(given).__name__} ({str(error)[:60]})",
+            remedy="pass trace.step and a series of the trace",
+        ) from None
+    return array.astype(np.float64)
 
 
 def _require_finite(name: str, array: np.ndarray, remedy: str) -> None:
