@@ -313,7 +313,7 @@ class SVMSolution:
         return sizes / sizes.max()
 
     @cached_property
-    def _true(self) -> bool:
+    def _has_own_margins(self) -> bool:
         """Whether the margins are those of the weights: looked at once, as neither changes."""
         return isinstance(self.rows, GapRows) and _has_margins(self, self.rows)
 
@@ -423,8 +423,11 @@ def require_svm(svm, rows: GapRows) -> SVMSolution:
         )
     if svm.dual.device != rows.differences.device:  # as loaded, or solved before the data moved
         svm = on_device(svm, rows.differences.device)
-    same = isinstance(svm.rows, GapRows) and svm.rows.equals(rows)
-    if svm._true if same else _has_margins(svm, rows):
+    if isinstance(svm.rows, GapRows) and svm.rows.equals(rows):
+        fits = svm._has_own_margins
+    else:
+        fits = _has_margins(svm, rows)
+    if fits:
         return require_optimal("svm", svm)
     raise RangeError(
         "svm",
