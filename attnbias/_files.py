@@ -31,9 +31,14 @@ _count = itertools.count()
 
 
 def as_path(path) -> Path:
-    """A path from a string or a path."""
+    """A path from a string or a path, of a name that a file can have."""
     wanted, remedy = "a string or a path", "give the name of a file"
-    return Path(require_type("path", path, str | os.PathLike, wanted, remedy))
+    path = Path(require_type("path", path, str | os.PathLike, wanted, remedy))
+    try:
+        path.exists()
+    except (OSError, ValueError) as error:
+        raise _unusable(path, error) from None
+    return path
 
 
 def target_path(path) -> Path:

@@ -21,7 +21,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 
-from ._validate import as_numbers, require_choice, require_number, require_vectors, short
+from ._validate import (
+    as_numbers,
+    as_tensor,
+    require_choice,
+    require_number,
+    require_shape,
+    require_vectors,
+    short,
+)
 from .errors import DtypeError, RangeError
 
 Memory = dict[str, torch.Tensor]  # what a rule keeps from one iteration to the next
@@ -115,7 +123,9 @@ class Gradient:
         return torch.logaddexp(gap, torch.as_tensor(below - self.common - away).to(gap))
 
     def vector(self, parts: torch.Tensor) -> Vector:
-        """A direction of a rule's own, with its norms."""
+        """A direction of a rule's own, of the shape of `descent.parts`, with its norms."""
+        parts = as_tensor("parts", parts)
+        require_shape("parts", parts, (*self.descent.parts.shape,), "that of descent.parts")
         size = self.norms(parts)
         return Vector(parts, torch.zeros_like(size), size)
 
@@ -263,7 +273,7 @@ class Rule(Descent):
     decay: tuple[float, float] = (0.0, 0.0)
     loss_floor: float | None = None
 
-    def power_law(self, log_gap: Number, log_norm: Number) -> Number:
+    def _power_law(self, log_gap: Number, log_norm: Number) -> Number:
         """log eta_t before the cap, from log(L - L*) and log |grad L|."""
         # a power of zero must not meet an infinite logarithm: 0 * inf is NaN
         value: Number = self.log_scale
@@ -272,7 +282,7 @@ class Rule(Descent):
 
     def log_step_size(self, log_gap: Number, log_norm: Number) -> Number:
         """log eta_t from log(L - L*) and log |grad L|, as floats or as tensors."""
-        value = self.power_law(_as_log("log_gap", log_gap), _as_log("log_norm", log_norm))
+        value = self._power_law(_as_log("log_gap", log_gap), _as_log("log_norm", log_norm))
         if isinstance(value, torch.Tensor):
             return value.clamp(max=self.log_max_step)
         return min(value, self.log_max_step)
@@ -290,7 +300,7 @@ class Rule(Descent):
         own = gradient.log_norm
         norm = torch.logsumexp(2 * own, dim=0) / 2 if self.common_step else own
         gap = gradient.log_excess(self.loss_floor) if self.gap_power else 0.0
-        return self._later(self.power_law(gap, norm), own, step).clamp(max=self.log_max_step)
+        return self._later(self._power_law(gap, norm), own, step).clamp(max=self.log_max_step)
 
     def log_factor(self, gradient: Gradient, step: int, along: Vector) -> torch.Tensor:
         """log eta_t plus the logarithm taken out of the gradient, which drops out of both."""
@@ -301,7 +311,7 @@ class Rule(Descent):
         rest = beside - less  # 0, or below
         norm = torch.logsumexp(2 * (rest + own), dim=0) / 2 if self.common_step else own
         gap = gradient.log_excess(self.loss_floor, less) if self.gap_power else 0.0
-        size = self.power_law(gap, norm)
+        size = self._power_law(gap, norm)
         if degree := 1 + self.gap_power + self.norm_power:
             size = size + degree * (common + less)
         size = self._later(size + rest, own, step)

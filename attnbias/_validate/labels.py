@@ -31,7 +31,7 @@ def labels_of(name: str, y) -> torch.Tensor:
             got=dtype_name(found),
             remedy=_mapping(name, y) or remedy,
         )
-    others = found[found.abs() != 1]
+    others = found[(found != 1) & (found != -1)]  # unsigned integers have no abs
     if others.numel():
         raise LabelError(
             name,

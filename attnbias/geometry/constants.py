@@ -97,6 +97,7 @@ class Constants:
 
     def log_A_at(self, phi):
         """log of A = N' kappa / (e phi^2) for one or more softmax scores phi."""
+        phi = as_numbers("phi", phi, dtype=float)
         return math.log(self.rows) + self.log_kappa - 1 - 2 * np.log(phi)
 
     @property

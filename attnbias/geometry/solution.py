@@ -410,6 +410,12 @@ def proved(
     )
 
 
+def _same_rows(one: GapRows, other: GapRows) -> bool:
+    return torch.equal(one.differences, other.differences) and torch.equal(
+        one.queries, other.queries
+    )
+
+
 def require_svm(svm, rows: GapRows) -> SVMSolution:
     """An optimal solution of the W-SVM with these rows; that of other data is refused."""
     count = len(rows.differences)
@@ -423,7 +429,7 @@ def require_svm(svm, rows: GapRows) -> SVMSolution:
         )
     if svm.dual.device != rows.differences.device:  # as loaded, or solved before the data moved
         svm = on_device(svm, rows.differences.device)
-    if isinstance(svm.rows, GapRows) and svm.rows.equals(rows):
+    if isinstance(svm.rows, GapRows) and _same_rows(svm.rows, rows):
         fits = svm._has_own_margins
     else:
         fits = _has_margins(svm, rows)

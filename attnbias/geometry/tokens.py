@@ -300,11 +300,6 @@ class GapRows:
     opt: torch.Tensor
     keys: torch.Tensor | None = None
 
-    def equals(self, rows: GapRows) -> bool:
-        """Whether these are the same rows."""
-        pairs = ((self.differences, rows.differences), (self.queries, rows.queries))
-        return all(torch.equal(one, other) for one, other in pairs)
-
     def gram(self) -> torch.Tensor:
         """(N', N') matrix of <z_k, z_k'>: the product of two Gram matrices, entry by entry."""
         K, M = self.differences @ self.differences.T, self.queries @ self.queries.T

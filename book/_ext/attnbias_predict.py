@@ -38,7 +38,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from attnbias.errors import AttnBiasError
-from tools.chapters import toc_parts
+from tools.chapters import is_notebook, toc_parts
 from tools.files import ROOT
 
 FLOAT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
@@ -207,9 +207,11 @@ class Bets(SphinxDirective):
 
 
 def count_bets(page: str) -> int:
-    """The quizzes of a page, in its source."""
+    """The quizzes in the source of a page; a page that does not run only shows one."""
     source = ROOT / f"{page}.md"
-    text = source.read_text(encoding="utf8") if source.is_file() else ""
+    if not source.is_file() or not is_notebook(source):
+        return 0
+    text = source.read_text(encoding="utf8")
     return len(re.findall(r"^```\{predict\}", text, re.MULTILINE))
 
 

@@ -17,6 +17,7 @@ from attnbias.errors import FileFormatError, MissingFileError
 from attnbias.sweeps.run import needed_bytes
 from benchmarks import batched
 from benchmarks.record import Row, all_rows, read, write_group
+from benchmarks.sweeps import added_bytes
 from tools.chapters import ROOT
 
 ROWS = [
@@ -209,3 +210,14 @@ def test_what_a_sweep_is_said_to_need_is_above_what_the_parts_take():
         assert least < needed(n, T, d) < 4 * least
     one, two = (needed(5, 4, 1000, W0_norm=norms) for norms in ([0.0], [0.0, 1.0]))
     assert two - one >= 2 * 8 * 1000**2
+
+
+@pytest.mark.slow
+def test_a_sweep_takes_what_it_is_said_to_need():
+    """Within a factor 1.5, where the matrices W are most of it."""
+    n, T, d = 10, 6, 1500
+    data = {"model": "example1", "n": n, "T": T, "d": d}
+    grid = {"data": data, "rule": {"name": "NGD", "step_size": [0.1, 0.5]}, "steps": 20}
+    said = needed_bytes(sweeps.read_grid(grid), 1, n, T, d)
+    taken = max(added_bytes(grid) for _ in range(2))  # a peak may be missed, and none is too high
+    assert taken / 1.5 < said < 1.5 * taken

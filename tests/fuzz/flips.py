@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -23,7 +22,6 @@ import torch
 from attnbias import (
     NGD,
     AttnBiasError,
-    CheckTable,
     Dataset,
     SVMSolution,
     Trace,
@@ -35,6 +33,7 @@ from attnbias import (
     train,
 )
 from attnbias.beyond.heads import experiments as heads
+from attnbias.experiments.networks.figures import NetworkFigure
 from attnbias.experiments.networks.runs import Recipe, train_all
 from attnbias.nets import fit, head_from_qk
 from tools.files import ROOT
@@ -73,6 +72,10 @@ class Points:
     def batch(self, rows):
         x = torch.tensor(rows, dtype=torch.float32)[:, None] - 3.5
         return {"input": x}, (x[:, 0] > 0).long()
+
+
+class TwoRuns(NetworkFigure):
+    GRIDS = {"SGD": (0.1, 0.2)}
 
 
 def ragged(seed: int = 0) -> Dataset:
@@ -171,11 +174,10 @@ def figure(folder: Path, seed: int = 0, stop: bool = False):
             model.weight.fill_(0.1), model.bias.zero_()
         return model
 
-    made, grids = [], {"SGD": (0.1, 0.2)}
-    figure = SimpleNamespace(
-        name="points", TITLE="Points", epochs=5, GRIDS=grids, claims=lambda logs: CheckTable(())
+    made = []
+    recipe = Recipe(
+        TwoRuns("points", "Points", 5, Points, (8, 8)), build, Points(), Points(), 4, {"seed": seed}
     )
-    recipe = Recipe(figure, build, Points(), Points(), 4, {"seed": seed})
     with contextlib.suppress(KeyboardInterrupt):
         return train_all(recipe, 1, steps=6, records=2, out=folder, optimizers=["SGD"]).losses
 

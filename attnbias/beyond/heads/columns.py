@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._validate import require_choice, require_flag
 from ...experiments.forms import AS_IT_IS, Codec
-from ...experiments.result import ExperimentResult
+from ...experiments.result import ExperimentResult, require_result
 
 COLUMNS = (
     "layer",
@@ -41,6 +41,7 @@ def column(result: ExperimentResult, name: str, random: bool = False) -> np.ndar
     [0, 0, 1, 1]
     """
     require_choice("name", name, COLUMNS)
+    require_result(result, "rows", 'run or load the experiment "heads"')
     rows = result.random if require_flag("random", random) else result.rows
     return np.array([row[name] for row in rows])
 

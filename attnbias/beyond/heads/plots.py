@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._validate import require_number
-from ...experiments.result import ExperimentResult, require_result
+from ...experiments.result import ExperimentResult
 from ...plots.axes import MaxNLocator
 from ...plots.theme import (
     FAINT,
@@ -99,7 +99,6 @@ def plot_head_table(result: ExperimentResult, *, ax: Given = None):
     >>> len(plot_head_table(result).axes)  # three maps, each with its bar of colours
     6
     """
-    require_result(result, "rows", 'run or load the experiment "heads"')
     layers = len(set(column(result, "layer")))
     fig = new_figure((WIDTH, 1.6 + min(0.14 * layers + 1, 6)), ax)
     for axis, (name, words) in zip(fig.subplots(1, 3, sharey=True), PANELS.items(), strict=True):

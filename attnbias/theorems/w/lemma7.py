@@ -13,6 +13,7 @@ from ..._validate import TensorLike, require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
+from ...errors import RangeError
 from ...geometry.constants import lambert
 from ...geometry.svm import SVMSolution
 from ..run import EPS, TraceView
@@ -21,6 +22,7 @@ from .gradient import toward_w_mm
 
 # [b] in the limits; that there are three sets is [a]
 CLOSE, WELL = 0.3, 0.8
+MOST_EPS = 1000  # of one call
 
 
 class GapView:
@@ -239,6 +241,13 @@ def check_lemma7(
 
 def _require_eps(eps) -> list[float]:
     several = isinstance(eps, list | tuple) or (isinstance(eps, np.ndarray) and eps.ndim == 1)
+    if several and len(eps) > MOST_EPS:
+        raise RangeError(
+            "eps",
+            expected=f"at most {MOST_EPS} values, as each has checks of its own",
+            got=f"{len(eps)} values",
+            remedy="pass fewer",
+        )
     values = list(eps) if several else [eps]
     return [require_number("eps", value, low=0, open_low=True, high=1e300) for value in values]
 

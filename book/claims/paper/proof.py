@@ -16,7 +16,7 @@ from attnbias.theorems import (
 from attnbias.theorems.run import TraceView
 from attnbias.theorems.w.lemma7 import GapView, needed_eps
 
-from ..claim import Finding, Section, judge, keyed, refuted, undecided
+from ..claim import Finding, Section, judge, refuted, undecided
 from ..draws import normal
 from ..evidence import EDGE, Evidence, of_rule, on_instances
 from ..order import gd_limit_rate, theorem1_rate
@@ -50,7 +50,7 @@ def _preference(runs, note: str) -> Finding:
         found = _lemma7_rows(made, run)
         checks += found
         least.append(needed_eps(GapView(TraceView(made.data, run, made.svm))).max())
-        middle += any(not c.vacuous for c in keyed(found, "second", "second_2", "second_3"))
+        middle += any(c.key.startswith("second") and not c.vacuous for c in found)
     words = f"{sum(each > 1e-6 for each in least)} of {len(runs)} runs need an epsilon above 0, up "
     words += f"to {max(least):.3g}; I_2 is not empty on {middle}; {note}"
     return judge(checks, show=("needed", "sharp"), note=words)
