@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .errors import AttnBiasError, MissingExtraError, RegistrationError
@@ -42,28 +43,42 @@ def need(module: str, extra: str = "nets"):
 
 
 @functools.cache
-def registered(group: str) -> dict[str, EntryPoint]:
-    """The entry points of a group, by name, in all packages that are installed."""
+def registered(group: str) -> dict[str, list[EntryPoint]]:
+    """What is registered in a group by all packages that are installed, by name."""
     from importlib.metadata import entry_points  # a third of what the command takes to say help
 
-    return {each.name: each for each in sorted(entry_points(group=group))}
+    found: dict[str, list[EntryPoint]] = {}
+    for each in sorted(entry_points(group=group)):
+        same = found.setdefault(each.name, [])
+        if each not in same:
+            same.append(each)
+    return found
 
 
-def load_registered(group: str, name: str) -> Any:
-    """What an entry point names.
+def load_registered(group: str, name: str, wanted: str, fits: Callable[[Any], bool]) -> Any:
+    """What the entry point of a name gives.
 
     Raises
     ------
-    MissingExtraError, RegistrationError
+    MissingExtraError
+    RegistrationError
+        If it cannot be imported, is not what is wanted, or several packages register the name.
     """
+    entries = registered(group)[name]
+    value = " and ".join(entry.value for entry in entries)
+    expected = f"{wanted} in {value}, registered as {group}"
+    remedy = "install the package that registers it anew, or remove it"
+    if len(entries) > 1:
+        expected, got = f"one package that registers {name} as {group}", f"several: {value}"
+        raise RegistrationError(name, expected=expected, got=got, remedy="remove all but one")
     try:
-        return registered(group)[name].load()
+        found = entries[0].load()
     except AttnBiasError:  # it says itself what is missing
         raise
-    except Exception as error:  # a module of others, which may fail in any way
-        raise RegistrationError(
-            name,
-            expected=f"what {registered(group)[name].value} gives, registered as {group}",
-            got=f"{type(error).__name__}: {error}",
-            remedy="install the package that registers it anew, or remove it",
-        ) from error
+    except (Exception, SystemExit) as error:  # a module of others, which may fail in any way
+        got = f"{type(error).__name__}: {error}"
+        raise RegistrationError(name, expected=expected, got=got, remedy=remedy) from error
+    if not fits(found):
+        got = f"one of type {type(found).__name__}"
+        raise RegistrationError(name, expected=expected, got=got, remedy=remedy)
+    return found

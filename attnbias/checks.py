@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, SupportsIndex, overload
@@ -353,7 +354,8 @@ class CheckTable(tuple[Check, ...]):
             return super().__getitem__(index)
         found = [check for check in self if check.key == index]
         if not index or len(found) != 1:
-            keys = [check.key for check in self if check.key]
+            counts = Counter(check.key for check in self if check.key)
+            keys = [key for key, count in counts.items() if count == 1]
             raise RangeError(
                 "key",
                 expected="the key of one check: " + (", ".join(keys) or "none has one"),
@@ -361,6 +363,10 @@ class CheckTable(tuple[Check, ...]):
                 remedy="take one of these, or a check by its place",
             )
         return found[0]
+
+    def __add__(self, other: Iterable[Check]) -> CheckTable:  # type: ignore[override]
+        """Both tables as one."""
+        return CheckTable([*self, *other])
 
     @property
     def all_hold(self) -> bool:

@@ -304,7 +304,7 @@ class MissingExtraError(AttnBiasError, ImportError):
 
 
 class RegistrationError(AttnBiasError, ImportError):
-    """What an installed package registers under an entry point cannot be imported.
+    """What an installed package registers under an entry point cannot be imported or used.
 
     Examples
     --------

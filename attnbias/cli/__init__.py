@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from .. import __version__
 from .._extras import load_registered, registered
@@ -133,16 +134,29 @@ _GROUP = "attnbias.commands"  # entry points: a name, and a Command of that name
 
 
 def commands() -> list[Command]:
-    """`COMMANDS`, then those that installed packages register."""
-    return [*COMMANDS, *map(_registered_command, registered(_GROUP))]
+    """`COMMANDS`, then those of other names that installed packages register."""
+    own = {command.name for command in COMMANDS}
+    return [
+        *COMMANDS,
+        *(_registered_command(name) for name in registered(_GROUP) if name not in own),
+    ]
 
 
 def _registered_command(name: str) -> Command:
     """What a package registers, or a command that says why it cannot be imported."""
+
+    def load(_=None) -> Any:
+        return load_registered(
+            _GROUP,
+            name,
+            "a Command",
+            lambda found: isinstance(found, Command) and found.name == name,
+        )
+
     try:
-        return load_registered(_GROUP, name)
+        return load()
     except ImportError as error:
-        words, again = f"cannot be imported; {error}", lambda _: load_registered(_GROUP, name)
+        words, again = f"cannot be imported; {error}", load
         return Command(name, words.replace("%", "%%"), again, again, ())
 
 

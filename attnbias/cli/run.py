@@ -198,7 +198,7 @@ def draw(name: str, result):
     from .. import plots  # matplotlib comes with an extra
 
     if name in registered("attnbias.plots"):
-        return load_registered("attnbias.plots", name)(result)
+        return load_registered("attnbias.plots", name, "a function that draws", callable)(result)
     if name == "fig8":
         return plots.plot_escape_steps(result)
     parts: dict[str, Callable[..., Any]] = {

@@ -64,7 +64,8 @@ _PAPER: dict[str, Experiment] = {
 }
 
 
-_GROUP = "attnbias.experiments"  # entry points: a name and a module with `run`, `TITLE`, `FORM`
+_GROUP = "attnbias.experiments"  # entry points: a name and a module
+_PARTS = ("run", "TITLE", "FORM")  # of it
 
 
 def module_of(name: str) -> Experiment:
@@ -78,7 +79,12 @@ def module_of(name: str) -> Experiment:
         For one that is, by a package that is broken.
     """
     require_choice("name", name, tuple(list()))
-    return _PAPER[name] if name in _PAPER else load_registered(_GROUP, name)
+    if name in _PAPER:
+        return _PAPER[name]
+    wanted = "a module with " + ", ".join(_PARTS)
+    return load_registered(
+        _GROUP, name, wanted, lambda found: all(hasattr(found, part) for part in _PARTS)
+    )
 
 
 def list() -> builtins.list[str]:

@@ -230,7 +230,7 @@ def _substitutes(settings: dict, tokens: dict) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _frame(result: ExperimentResult, corpus: str) -> pandas.DataFrame:
+def _frame(result: ExperimentResult, corpus: str | None = None) -> pandas.DataFrame:
     """One row a kind of pair."""
     import pandas
 

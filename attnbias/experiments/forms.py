@@ -56,6 +56,10 @@ class Form(ABC):
 
     suffix: ClassVar[str]
 
+    def __reduce__(self) -> tuple:
+        """By name, as its functions may be made in place; so a result reaches other processes."""
+        return _form_of, (self.name,)
+
     @property
     def file(self) -> str:
         """Name of its file in a folder of results."""
@@ -92,6 +96,12 @@ class Form(ABC):
     @abstractmethod
     def unpacked(self, stored: dict) -> ExperimentResult:
         """The result that this was; may raise whatever a foreign file makes it raise."""
+
+
+def _form_of(name: str) -> Form:
+    from . import module_of  # which imports this module
+
+    return module_of(name).FORM
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ def _placed(Z, right: torch.Tensor, problem: str, norm="frobenius", gram=None):
     if device.type != "cpu":
         Z = on_device(Z, "cpu")
     gram = Z.gram() if gram is None else gram
-    found = _solve(Z, right, problem, gram.cpu().numpy())
+    found = _solve(Z, right, problem, gram.detach().cpu().numpy())
     if norm != "frobenius":
         found = least_norm(Z, found.right, norm)
     return found if device.type == "cpu" else on_device(found, device)

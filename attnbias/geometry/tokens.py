@@ -43,8 +43,10 @@ class Known:
 
     def holds(self, data: Dataset) -> bool:
         """Whether the data set is still what it was."""
-        mine = self.data._tensors()
-        return all(_same(mine[name], value) for name, value in data._tensors().items())
+        mine, theirs = self.data._tensors(), data._tensors()
+        return mine.keys() == theirs.keys() and all(
+            _same(mine[name], value) for name, value in theirs.items()
+        )
 
     @cached_property
     def scores(self) -> torch.Tensor:
@@ -118,6 +120,8 @@ def known(data: Dataset) -> Known:
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.dtype != other.dtype:  # what counts as a tie is a matter of the dtype
+        return False
     if one.numel() < 2**14 or not one.is_cpu:
         return torch.equal(one, other)
     return np.array_equal(one.numpy(), other.detach().numpy())  # a fourth of torch's time

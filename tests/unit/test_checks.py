@@ -84,8 +84,9 @@ def test_a_table_holds_checks_alone(entries):
     assert caught.value.what == "checks"
 
 
-def test_tables_survive_a_copy():
-    for copied in (copy.deepcopy(TABLE), pickle.loads(pickle.dumps(TABLE))):
+def test_tables_survive_a_copy_and_a_sum():
+    halves = TABLE[:1] + TABLE[1:]
+    for copied in (copy.deepcopy(TABLE), pickle.loads(pickle.dumps(TABLE)), halves):
         assert isinstance(copied, CheckTable) and copied == TABLE
 
 

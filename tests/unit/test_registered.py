@@ -16,7 +16,7 @@ SKETCH = '''
 from attnbias.cli.base import Command
 from attnbias.experiments.result import ExperimentResult
 
-TITLE = "A sketch, 100% made up"
+TITLE, FORM, NUMBER = "A sketch, 100% made up", None, 3
 
 def run(*, seeds=1, progress=False):
     """Nothing.
@@ -37,13 +37,24 @@ REGISTERED = """
 [attnbias.experiments]
 broken = broken_package.experiments
 lost = attnbias_sketch:nothing
+number = attnbias_sketch:NUMBER
 sketch = attnbias_sketch
+twice = attnbias_sketch:other
 fig2 = attnbias_sketch
 [attnbias.plots]
 sketch = attnbias_sketch:draw
 [attnbias.commands]
 sketch = attnbias_sketch:COMMAND
 broken = broken_package:COMMAND
+number = attnbias_sketch:NUMBER
+run = attnbias_sketch:COMMAND
+"""
+# Of a second package: one name with another value, and one with the same.
+TWICE = """
+[attnbias.experiments]
+twice = attnbias_sketch
+[attnbias.commands]
+sketch = attnbias_sketch:COMMAND
 """
 # A figure of the paper stays what it is, whoever registers its name.
 ASKED = """
@@ -52,19 +63,21 @@ from attnbias import cli, experiments
 from attnbias.cli.run import draw
 from attnbias.errors import RegistrationError
 
-assert experiments.list() == {figures} + ["broken", "lost", "sketch"], experiments.list()
+others = ["broken", "lost", "number", "sketch", "twice"]
+assert experiments.list() == {figures} + others, experiments.list()
 assert experiments.describe("sketch").startswith("A sketch") and experiments.run("sketch") == "ran"
 assert draw("sketch", 1) == "drawn: 1" and "Figure 2" in experiments.describe("fig2")
-for name in ("broken", "lost"):
+for name in ("broken", "lost", "number", "twice"):
     try:
         experiments.describe(name)
     except RegistrationError as error:
-        assert name in str(error) and "Install" in str(error), error
+        assert name in str(error) and ("Install" in str(error) or name == "twice"), error
     else:
         raise AssertionError(name)
 assert cli.main(["list"]) == cli.main(["sketch"]) == cli.main(["--help"]) == 0
 assert cli.main(["run", "--help"]) == 0
-assert cli.main(["run", "broken"]) == cli.main(["broken", "--option"]) == 2
+for words in (["run", "broken"], ["broken", "--option"], ["number"], ["run", "number"]):
+    assert cli.main(words) == 2, words
 """
 
 
@@ -77,6 +90,14 @@ def without_rooms(folder: Path, registered: str = "") -> Path:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: attnbias\nVersion: 0.1.0\n")
     (about / "entry_points.txt").write_text(registered)
     return folder
+
+
+def register_more(folder: Path, registered: str) -> None:
+    """A second package beside that copy."""
+    about = folder / "another-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(registered)
 
 
 def answer(folder: Path, code: str) -> str:
@@ -95,9 +116,10 @@ def test_without_the_rooms_the_experiments_are_the_papers(tmp_path):
 
 def test_what_another_package_registers_is_found_and_a_broken_one_is_named_alone(tmp_path):
     (without_rooms(tmp_path, REGISTERED) / "attnbias_sketch.py").write_text(SKETCH)
+    register_more(tmp_path, TWICE)
     said = answer(tmp_path, ASKED.format(figures=FIGURES))
     assert "sketch  A sketch, 100% made up" in said and "Figure 10" in said
-    assert "broken  cannot be imported; broken: expected what broken_package.experiments" in said
+    assert "broken  cannot be imported; broken: expected a module with run, TITLE, FORM" in said
 
 
 NAMED = re.compile(r"\bbeyond(?:\.| import )(\w+)")

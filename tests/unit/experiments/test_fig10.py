@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -152,6 +153,14 @@ def test_kinds_say_what_they_should(small):
         assert small.sizes[corpus]["texts"] == {"NLI": 60, "toxic": 30}[corpus]
     assert fig10.spaced(10, 4).tolist() == [0, 3, 6, 9]
     assert fig10.spaced(3, 100).tolist() == [0, 1, 2]
+
+
+def test_a_table_needs_a_corpus_and_a_result_reaches_another_process(small):
+    with pytest.raises(RangeError, match="corpus"):
+        small.to_dataframe()
+    again = pickle.loads(pickle.dumps(small))
+    assert again.to_dataframe("NLI").equals(small.to_dataframe("NLI"))
+    assert repr(again) == repr(small)
 
 
 def test_dealing_anew_keeps_the_pieces():

@@ -14,7 +14,7 @@ from instances import random_data, random_start
 from tolerances import CLOSED_FORM
 
 from attnbias import Dataset, make_example1, optimal_tokens, solve_w_svm, token_scores
-from attnbias.errors import TiedTokensError
+from attnbias.errors import MissingDecoderError, TiedTokensError
 from attnbias.geometry import tokens
 from attnbias.geometry.tokens import Known, gap_rows, resolve_opt
 
@@ -176,6 +176,21 @@ def test_what_is_returned_is_the_callers_own(monkeypatch):
     monkeypatch.setattr(Known, "own_rows", lambda here, *_: here.rows())
     gap_rows(data).differences.mul_(2)
     assert not same(answers(data), before)
+
+
+def test_what_is_known_is_found_anew_in_another_dtype_and_without_a_tensor():
+    """Scores that round to a tie in float32 are none in float64."""
+    X = torch.zeros(2, 3, 4)
+    X[..., 0] = torch.linspace(0, 1, 3)
+    X[:, -2, 0] = 1 - 2e-7
+    data = Dataset(X, [1, 1], u=torch.eye(4)[0])
+    assert (token_scores(data)[:, 1] == token_scores(data)[:, 2]).all()
+    for tensor in (data.X, data.u, data.y):
+        tensor.data = tensor.data.double()
+    assert optimal_tokens(data).tolist() == [2, 2]
+    vars(data)["u"] = None
+    with pytest.raises(MissingDecoderError):
+        token_scores(data)
 
 
 def test_copies_and_parts_begin_anew():
