@@ -12,7 +12,7 @@ from pathlib import Path
 
 from generated import refuse
 
-from tools.chapters import notebook_sources
+from tools.chapters import ROOT, toc_files
 
 BLOCK = re.compile(r"^(`{3,}|:{3,})\{prf:(\w+)\}[^\n]*\n(.*?)^\1[ ]*$", re.MULTILINE | re.DOTALL)
 LABEL = re.compile(r"^:label: (\S+)$", re.MULTILINE)
@@ -69,8 +69,9 @@ def edges(sources: list[str], known: set[str]) -> dict[str, tuple[str, ...]]:
 
 
 def read_edges(known: set[str]) -> dict[str, tuple[str, ...]]:
-    """`edges` of all chapters."""
-    return edges([Path(page).read_text(encoding="utf8") for page in notebook_sources()], known)
+    """`edges` of all pages."""
+    pages = [ROOT / f"{name}.md" for name in toc_files()]
+    return edges([page.read_text(encoding="utf8") for page in pages if page.exists()], known)
 
 
 def reverse(uses: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
