@@ -16,6 +16,7 @@ from .. import __version__
 from .._extras import load_registered, registered
 from ..errors import AttnBiasError, MissingDecoderError, RegistrationError
 from .base import Command, Parser, add_json, as_json
+from .prove import prove_arguments, run_prove
 from .run import (
     figure_arguments,
     merge_arguments,
@@ -88,6 +89,14 @@ COMMANDS = (
             "diagnose tokens.npz --html out.html",
             "diagnose tokens.npz --steps 0",
         ),
+        TOKENS,
+    ),
+    Command(
+        "prove",
+        "write, and check, a Rocq file of theorems about a file of tokens: W_mm and its margin",
+        prove_arguments,
+        run_prove,
+        ("prove tokens.npz", "prove tokens.npz --check", "prove tokens.npz -o mine.v --json"),
         TOKENS,
     ),
     Command("list", "name the experiments", add_json, run_list, ("list", "list --json")),

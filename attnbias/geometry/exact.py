@@ -106,7 +106,7 @@ class ExactCertificate:
 
 def prove(svm) -> ExactCertificate:
     """The certificate of an SVMSolution; see its method `certify`."""
-    _require_plain(svm)
+    require_plain(svm)
     flint = need("flint", "exact")
     with flint.ctx.workprec(BITS):
         balls = Balls(flint, svm)
@@ -128,7 +128,7 @@ def prove(svm) -> ExactCertificate:
         )
 
 
-def _require_plain(svm) -> None:
+def require_plain(svm) -> None:
     """Refuse what the proof does not cover, by name."""
     count, equalities = len(svm.rows.sequence), getattr(svm.rows, "basis", None) is not None
     for name, wrong, expected, got in [

@@ -20,6 +20,7 @@ from .._validate import (
     require_number,
     short,
 )
+from ..data import Dataset
 from ..errors import DtypeError, FileFormatError, RangeError
 from .certificate import (
     BELOW,
@@ -34,10 +35,11 @@ from .certificate import (
     spread,
     units,
 )
-from .exact import ExactCertificate, prove
+from .exact import ExactCertificate, prove, require_plain
 from .precise import margins_of
+from .proof import Proof, prove_solution
 from .pullback import pullback
-from .tokens import GapRows, VectorRows
+from .tokens import GapRows, VectorRows, known
 
 # The largest residual and relative duality gap of a solution. Only margins below about 1e-8 of
 # the row norms, or rows whose norms differ by 1e8, come near it.
@@ -223,6 +225,69 @@ class SVMSolution:
             return prove(self)
         held = (self.rows, self.right, self.dual, self.point, self.basis)
         return proved(*held, norm=self.norm_name, solver=self.solver, problem=self.problem)
+
+    def prove(
+        self,
+        path: PathLike,
+        data: Dataset | None = None,
+        *,
+        check: bool = False,
+        proofs: PathLike | None = None,
+        progress: bool = False,
+    ) -> Proof:
+        """Write a Rocq file that proves, of these float64 tokens, what W_mm and its margin are.
+
+        W_mm is solved for in fractions, from the support rows, and judged in integers; a solution
+        that is not optimal is refused. The file states W_mm exactly.
+
+        Parameters
+        ----------
+        path : path
+            The file to write; its name should end in .v.
+        data : Dataset, optional
+            Whose solution it is: the file then also proves which tokens are optimal.
+        check : bool
+            Whether to compile it, by the program coqc of Debian's package coq. The proofs that it
+            imports are compiled first, once, which takes about 20 s.
+        proofs : path, optional
+            The folder of the proofs, where the package has none.
+        progress : bool
+            Whether to show how far that is.
+
+        Returns
+        -------
+        Proof
+
+        Raises
+        ------
+        RangeError
+            What is no optimal solution of these data, or too large: about a minute is taken where
+            n d^2 times the support rows is 75,000, and ten minutes are the limit.
+        SolverError
+            Support rows that are wrong in fractions; a file that Rocq refuses.
+        QueryError, DtypeError, MissingExtraError, MissingFileError, FileAccessError
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from attnbias import make_separation_pair, solve_w_svm
+        >>> data = make_separation_pair()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     proof = solve_w_svm(data).prove(f"{folder}/pair.v", data)
+        >>> proof.theorems["margin_between"]
+        'its margin is 1.00000000000...'
+        """
+        require_plain(self)
+        rows = self.rows if data is None else known(data).own_rows(data)
+        judged = require_optimal("svm", require_svm(self, rows).certify())
+        if not abs(judged.norm - self.norm) <= LOOSE * judged.norm:
+            raise RangeError(
+                "svm",
+                expected=f"the margin of its weights, {judged.margin:.12g}",
+                got=f"{self.margin:.12g}",
+                remedy="pass what solve_w_svm(data) returned",
+            )
+        return prove_solution(judged, path, data, check=check, proofs=proofs, progress=progress)
 
     def pullback(self, grad: TensorLike) -> torch.Tensor:
         """The gradient of <grad, W_mm> in the tokens: what moving them does to the solution.
@@ -416,7 +481,7 @@ def _same_rows(one: GapRows, other: GapRows) -> bool:
     )
 
 
-def require_svm(svm, rows: GapRows) -> SVMSolution:
+def require_svm(svm, rows) -> SVMSolution:
     """An optimal solution of the W-SVM with these rows; that of other data is refused."""
     count = len(rows.differences)
     remedy = "solve it for these data: solve_w_svm(data)"

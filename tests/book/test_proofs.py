@@ -7,8 +7,13 @@ import subprocess
 import tomllib
 
 import pytest
+from proved_instances import WRONG, exactly, gaussian, repeated, tampered
 from rocq_source import without_comments
 
+from attnbias import InfeasibleError, solve_w_svm
+from attnbias.geometry import rocq
+from attnbias.geometry.proof import prove_infeasible
+from attnbias.geometry.tokens import known
 from tools.chapters import ROOT
 
 PROOFS = ROOT / "proofs"
@@ -161,6 +166,34 @@ def test_the_proofs_compile_and_assume_only_the_reals(tmp_path) -> None:
     copies = [tmp_path / path.name for path in FILES]
     assert len(printed) == sum(len(asked(copy.read_text())) for copy in copies)
     assert set().union(*printed) <= ALLOWED
+    assert_tokens_are_proved_and_wrong_solutions_refused(tmp_path)
+
+
+def assert_tokens_are_proved_and_wrong_solutions_refused(folder) -> None:
+    """What `attnbias prove` writes compiles; of each wrong solution Rocq refuses the same file."""
+
+    def compiled(text: str) -> bool:
+        (folder / "These.v").write_text(text)
+        call = ["coqc", "-Q", ".", "attnbias", "These.v"]
+        done = subprocess.run(call, cwd=folder, capture_output=True, text=True)
+        assert done.returncode or set().union(*assumptions(done.stdout)) <= ALLOWED
+        return done.returncode == 0
+
+    data = gaussian()
+    right = solve_w_svm(data).prove(folder / "right.v", data).path.read_text()
+    assert compiled(right)
+    for name in WRONG:
+        wrong = tampered(exactly(data), name)
+        assert not compiled(rocq.head(wrong.data, "SVM Model Runs Instance") + rocq.solution(wrong))
+    low = re.search(r"margin_between : 0\.(\d+)", right)[1]
+    assert not compiled(right.replace(low.lstrip("0"), str(int(low) + 1)))  # the upper bound, twice
+    twice = repeated()
+    with pytest.raises(InfeasibleError) as caught:
+        solve_w_svm(twice)
+    rows, certificate = known(twice).rows(), caught.value.certificate
+    none = prove_infeasible(rows, certificate, folder / "none.v", twice).path.read_text()
+    assert compiled(none)
+    assert not compiled(re.sub(r"(Definition weights [^=]*:= )\[\[\w+", r"\1[[0x7", none))
 
 
 @pytest.mark.slow

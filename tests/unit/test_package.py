@@ -36,10 +36,10 @@ FOREIGN = ("book", "benchmarks", "scripts", "tools")
 def clean_copy(target: Path) -> Path:
     """What a package is built from, without what an earlier build has left in the folder."""
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for folder in ("attnbias", *FOREIGN, "tests"):
+    for folder in ("attnbias", *FOREIGN, "tests", "proofs"):
         if (ROOT / folder).exists():  # of a clone
             shutil.copytree(ROOT / folder, target / folder, ignore=ignore)
-    for file in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
+    for file in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, target / file)
     return target
 
@@ -87,7 +87,10 @@ def wheel(tmp_path_factory):
 
 def test_the_wheel_holds_the_library_and_nothing_else(wheel):
     found = {name for name in names(wheel) if ".dist-info/" not in name}
-    assert found == library_files()
+    proofs = {f"attnbias/proofs/{path.name}" for path in (ROOT / "proofs").glob("*.v")}
+    assert found == library_files() | proofs and len(proofs) >= 21
+    for name in proofs:
+        assert zipfile.ZipFile(wheel).read(name) == (ROOT / name.partition("/")[2]).read_bytes()
     assert {"attnbias/py.typed", "attnbias/data/files/mnist01.npz"} <= found
 
 
@@ -100,7 +103,7 @@ def own_tests() -> list[Path]:
 def test_the_sdist_holds_the_library_and_its_own_tests_without_the_book(tmp_path):
     found = names(build("sdist", tmp_path))
     tests = {path.relative_to(ROOT).as_posix() for path in own_tests()}
-    assert {"pyproject.toml", "README.md", "LICENSE"} | library_files() | tests <= found
+    assert {"pyproject.toml", "setup.py", "README.md", "LICENSE"} | library_files() | tests <= found
     assert {name for name in found if name.startswith("tests/")} == tests and len(tests) > 80
     assert {name for name in found if name.split("/")[0] in FOREIGN} == set()
 

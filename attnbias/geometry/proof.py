@@ -1,0 +1,135 @@
+"""Theorems about a data set's own float64 tokens, as a file that Rocq checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from .._files import target_path, write_text
+from .._validate import require_type
+from ..data import Dataset
+from ..errors import QueryError, RangeError
+from . import rocq
+from .coqc import check as compiled
+from .rational import (
+    IntegerTokens,
+    RationalSolution,
+    as_integers,
+    cancel_rationally,
+    solve_rationally,
+)
+from .tokens import GapRows
+
+# Products of two bits that Coq does in a second, and the seconds up to which a file is written.
+SPEED, LONGEST = 3.5e7, 600
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A file of theorems about one data set.
+
+    Attributes
+    ----------
+    path : Path
+        The Rocq file.
+    theorems : dict of str
+        What each theorem in it says, by name.
+    seconds : float, optional
+        How long Rocq took to check it; None where it was not asked.
+    axioms : tuple of str
+        What the theorems rest on, as Rocq printed it: the axioms of its real numbers.
+    """
+
+    path: Path
+    theorems: dict[str, str]
+    seconds: float | None = None
+    axioms: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{self.path}:"] + [f"  {name}: {says}" for name, says in self.theorems.items()]
+        if self.seconds is None:
+            return "\n".join([*lines, "  not checked by Rocq yet"])
+        axioms = ", ".join(self.axioms) or "no axiom"
+        return "\n".join([*lines, f"  checked by Rocq in {self.seconds:.1f} s; rests on {axioms}"])
+
+
+def prove_solution(svm, path, data: Dataset | None = None, **how) -> Proof:
+    """See SVMSolution.prove, which has judged the solution in float64."""
+    tokens, dual = _tokens(svm.rows, data), svm.dual * svm.supports
+    _require_quick(tokens, int(svm.supports.sum()))
+    found = solve_rationally(tokens, dual.tolist(), svm.idle.tolist())
+    low, places = rocq.twelve_digits(found)
+    said = {
+        "W_mm_solves": "W_mm, in fractions, solves (W-SVM)",
+        "W_mm_alone": "no other matrix does",
+        "margin_between": f"its margin is {rocq.decimal(low, places)}...",
+    }
+    return _written(path, found, rocq.solution(found), said, **how)
+
+
+def prove_infeasible(rows: GapRows, certificate, path, data: Dataset, **how) -> Proof:
+    """That (W-SVM) with these rows has no solution, from Gordan's certificate in float64."""
+    tokens = _tokens(rows, data)
+    _require_quick(tokens, int((certificate > 0).sum()))
+    found = cancel_rationally(tokens, certificate.tolist())
+    said = {"infeasible": "no matrix has all gaps at least one: (W-SVM) has no solution"}
+    return _written(path, found, rocq.infeasible(found), said, **how)
+
+
+def _tokens(rows, data: Dataset | None) -> IntegerTokens:
+    """The tokens of the rows, with the scores of the data where they are known."""
+    require_type("rows", rows, GapRows, "rows of (W-SVM)", "pass what solve_w_svm(data) returned")
+    X = rows.keys.double()
+    n, T, d = X.shape
+    if len(rows.sequence) != n * (T - 1):
+        remedy = "group the sequences by length, each group a data set"
+        raise RangeError(
+            "lengths", expected="sequences of one length", got="padding", remedy=remedy
+        )
+    if not torch.equal(rows.queries, X[:, 0]):
+        raise QueryError(
+            "queries",
+            expected="the first token of each sequence as its query, as in the theorems",
+            got="queries of their own",
+            remedy="put each query first among the tokens",
+        )
+    y, u = torch.ones(n), torch.zeros(d)
+    if data is not None and data.u is not None:
+        y, u = data.y, data.u.double()
+    return as_integers(X, y, u, rows.opt)
+
+
+def _require_quick(tokens: IntegerTokens, support: int) -> None:
+    """Refuse what would take Rocq longer than `LONGEST`; the estimate is within a factor of two."""
+    n, _, d = tokens.shape
+    seconds = 8 * support * n * d**2 * tokens.bits**2 / SPEED
+    if seconds > LONGEST:
+        raise RangeError(
+            "tokens",
+            expected=f"a size that Rocq checks in {LONGEST} s: of n d^2 times the support rows, "
+            f"about {LONGEST * SPEED / 8 / 60**2:,.0f} for tokens of 60 bits",
+            got=f"{n * d**2 * support:,}, {tokens.bits} bits, which takes about {seconds:,.0f} s",
+            remedy="take fewer sequences or features, or certify(exact=True), by ball arithmetic",
+        )
+
+
+def _written(
+    path,
+    found: RationalSolution,
+    text: str,
+    theorems: dict[str, str],
+    check: bool = False,
+    proofs=None,
+    progress: bool = False,
+) -> Proof:
+    path = target_path(path)
+    if found.data.has_optimal_tokens():
+        theorems = {"tokens_optimal": "the optimal tokens of Definition 1"} | theorems
+    text = rocq.head(found.data, "Sums Vectors Margin SVM Model Runs Instance") + text
+    proof = Proof(write_text(path, text), theorems)
+    if not check:
+        return proof
+    seconds, axioms = compiled(text, proofs, progress)
+    return replace(proof, seconds=seconds, axioms=axioms)
