@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from attnbias import Dataset, InfeasibleError, load_binary_mnist, make_example1, solve_w_svm
-from attnbias.geometry.proof import prove_infeasible
+from attnbias.geometry.rocq.proof import prove_infeasible
 from attnbias.geometry.tokens import known
 
 

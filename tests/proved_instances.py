@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnbias import Dataset, solve_w_svm
-from attnbias.geometry import rational
+from attnbias.geometry.rocq import rational
 
 
 def gaussian(n=3, T=3, d=4, seed=0):

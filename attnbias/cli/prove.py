@@ -25,7 +25,7 @@ def run_prove(arguments: argparse.Namespace) -> tuple[dict, object]:
     """Solve, or find Gordan's certificate; then write, and check."""
     from ..data import Dataset
     from ..errors import InfeasibleError
-    from ..geometry.proof import prove_infeasible
+    from ..geometry.rocq.proof import prove_infeasible
     from ..geometry.svm import solve_w_svm
     from ..geometry.tokens import known
 

@@ -37,8 +37,8 @@ from .certificate import (
 )
 from .exact import ExactCertificate, prove, require_plain
 from .precise import margins_of
-from .proof import Proof, prove_solution
 from .pullback import pullback
+from .rocq.proof import Proof, prove_solution
 from .tokens import GapRows, VectorRows, known
 
 # The largest residual and relative duality gap of a solution. Only margins below about 1e-8 of

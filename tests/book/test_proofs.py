@@ -11,8 +11,8 @@ from proved_instances import WRONG, exactly, gaussian, repeated, tampered
 from rocq_source import without_comments
 
 from attnbias import InfeasibleError, solve_w_svm
-from attnbias.geometry import rocq
-from attnbias.geometry.proof import prove_infeasible
+from attnbias.geometry.rocq import text as rocq
+from attnbias.geometry.rocq.proof import prove_infeasible
 from attnbias.geometry.tokens import known
 from tools.chapters import ROOT
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import torch
 
-from .._files import target_path, write_text
-from .._validate import require_type
-from ..data import Dataset
-from ..errors import QueryError, RangeError
-from . import rocq
+from ..._files import target_path, write_text
+from ..._validate import require_type
+from ...data import Dataset
+from ...errors import QueryError, RangeError
+from ..tokens import GapRows
+from . import text as rocq
 from .coqc import check as compiled
 from .rational import (
     IntegerTokens,
@@ -20,7 +21,6 @@ from .rational import (
     cancel_rationally,
     solve_rationally,
 )
-from .tokens import GapRows
 
 # Products of two bits that Coq does in a second, and the seconds up to which a file is written.
 SPEED, LONGEST = 3.5e7, 600
@@ -120,6 +120,7 @@ def _written(
     found: RationalSolution,
     text: str,
     theorems: dict[str, str],
+    *,
     check: bool = False,
     proofs=None,
     progress: bool = False,

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from .._files import as_path, locked, results_folder
-from ..errors import MissingExtraError, MissingFileError, SolverError
+from ..._files import as_path, locked, results_folder
+from ...errors import MissingExtraError, MissingFileError, SolverError
 
-PACKAGE = Path(__file__).parents[1]
+PACKAGE = Path(__file__).parents[2]
 IMPORT = re.compile(r"^From attnbias Require Import\s+([^.]+)\.", re.MULTILINE)
 AXIOM = re.compile(r"^([A-Za-z_][\w.']*) *(?::|$)", re.MULTILINE)
 

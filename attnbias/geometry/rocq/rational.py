@@ -16,7 +16,7 @@ from math import lcm
 
 import torch
 
-from ..errors import SolverError
+from ...errors import SolverError
 
 Table = list[list[int]]
 COARSE = 2**30  # weights that the rows leave open are rounded to multiples of 1 / COARSE
