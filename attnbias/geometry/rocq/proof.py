@@ -40,6 +40,13 @@ class Proof:
         How long Rocq took to check it; None where it was not asked.
     axioms : tuple of str
         What the theorems rest on, as Rocq printed it: the axioms of its real numbers.
+
+    Examples
+    --------
+    >>> print(Proof(Path("mine.v"), {"infeasible": "(W-SVM) has no solution"}))
+    mine.v:
+      infeasible: (W-SVM) has no solution
+      not checked by Rocq yet
     """
 
     path: Path
