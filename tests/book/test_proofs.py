@@ -192,8 +192,10 @@ def assert_tokens_are_proved_and_wrong_solutions_refused(folder) -> None:
             old, new = (rocq.listed(getattr(each, part), hex) for each in (found, wrong))
             text = text.replace(f"{old}%Z", f"{new}%Z")
         assert text != end and not compiled(text), name
-    low = re.search(r"margin_between : 0\.(\d+)", right)[1]
-    assert not compiled(right.replace(low.lstrip("0"), str(int(low) + 1)))  # the upper bound, twice
+    low, places = rocq.twelve_digits(found)
+    larger = right.replace(rocq.decimal(low, places), rocq.decimal(low + 1, places))
+    larger = larger.replace(f"    {low} (Z", f"    {low + 1} (Z")
+    assert larger.count(str(low + 1)) == 3 and not compiled(larger)  # above the lower bound
     twice = repeated()
     with pytest.raises(InfeasibleError) as caught:
         solve_w_svm(twice)
