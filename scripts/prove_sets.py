@@ -6,8 +6,6 @@ python -m scripts.prove_sets --write book/results/proved.json
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import subprocess
 import tempfile
 from pathlib import Path
@@ -15,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from attnbias import Dataset, InfeasibleError, load_binary_mnist, make_example1, solve_w_svm
+from attnbias._records import plain_json, provenance, write_json
 from attnbias.geometry.rocq.proof import prove_infeasible
 from attnbias.geometry.tokens import known
 
@@ -62,15 +61,9 @@ def main() -> None:
     version = subprocess.run(["coqc", "--print-version"], capture_output=True, text=True).stdout
     with tempfile.TemporaryDirectory() as folder:
         rows = [proved(data, Path(folder, f"set{k}.v")) for k, data in enumerate(SETS)]
-    record = {
-        "kind": "proved",
-        "format": 1,
-        "made": datetime.date.today().isoformat(),
-        "command": "python -m scripts.prove_sets",
-        "coqc": version.split()[0],
-        "sets": rows,
-    }
-    target.write_text(json.dumps(record, indent=1) + "\n", encoding="utf8")
+    made = provenance()
+    made["versions"] |= {"coqc": version.split()[0]}
+    write_json(target, "proved", plain_json({"provenance": made, "sets": rows}))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ Because W_mm is the point of a convex set next to 0, <W_mm, G / m - W_mm> >= 0, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -254,7 +254,8 @@ class _Proof:
             self.radius, self.width = between.sqrt(), between / self.high_square
 
 
-def dot(a: list, b: list):
+def dot(a: Sequence, b: Sequence):
+    """Of numbers of any kind."""
     return sum(x * y for x, y in zip(a, b, strict=True))
 
 

@@ -17,9 +17,9 @@ from dataclasses import replace
 import torch
 
 from .._validate import as_floats
-from ..errors import QueryError, RangeError
+from ..errors import RangeError
 from .limit import support_basis
-from .tokens import GapRows
+from .tokens import GapRows, tokens_of
 
 
 def pullback(svm, grad) -> torch.Tensor:
@@ -37,7 +37,7 @@ def pullback(svm, grad) -> torch.Tensor:
     alpha = svm.dual[places]
     chosen = {"sequence": rows.sequence[places], "token": rows.token[places]}
     if isinstance(rows, GapRows):
-        tokens = _tokens_of(rows)
+        tokens = tokens_of(rows)
         support = replace(rows, differences=rows.differences[places], **chosen)
     else:
         support = replace(rows, rows=rows.rows[places], **chosen)
@@ -85,16 +85,4 @@ def _independent(svm) -> tuple[torch.Tensor, torch.Tensor]:
         "independent: elsewhere the weights have a kink",
         got=got,
         remedy="move that token off the margin or drop it, or take differences to either side",
-    )
-
-
-def _tokens_of(rows: GapRows) -> torch.Tensor:
-    """The (n, T, d) tokens that the rows are of, and their queries too."""
-    if rows.keys is not None and torch.equal(rows.queries, rows.keys[:, 0].double()):
-        return rows.keys
-    raise QueryError(
-        "svm",
-        expected="queries that are the first tokens, with the tokens beside the rows",
-        got="others" if rows.keys is not None else "no tokens",
-        remedy="take the gradient of a solution of data without queries or keys of their own",
     )

@@ -18,6 +18,7 @@ from .._validate import (
     require_choice,
     require_flag,
     require_number,
+    require_type,
     short,
 )
 from ..data import Dataset
@@ -278,7 +279,9 @@ class SVMSolution:
         'its margin is 1.00000000000...'
         """
         require_plain(self)
-        rows = self.rows if data is None else known(data).own_rows(data)
+        remedy = "pass what solve_w_svm(data) returned"
+        rows = require_type("rows", self.rows, GapRows, "rows of (W-SVM)", remedy)
+        rows = rows if data is None else known(data).own_rows(data)
         judged = require_optimal("svm", require_svm(self, rows).certify())
         if not abs(judged.norm - self.norm) <= LOOSE * judged.norm:
             raise RangeError(
@@ -481,7 +484,7 @@ def _same_rows(one: GapRows, other: GapRows) -> bool:
     )
 
 
-def require_svm(svm, rows) -> SVMSolution:
+def require_svm(svm, rows: GapRows) -> SVMSolution:
     """An optimal solution of the W-SVM with these rows; that of other data is refused."""
     count = len(rows.differences)
     remedy = "solve it for these data: solve_w_svm(data)"

@@ -16,7 +16,7 @@ from .._validate import TensorLike, as_floats, require_finite, require_shape, re
 from .._validate.sequences import as_token_indices
 from ..data import Dataset
 from ..dataset import require_dataset
-from ..errors import MissingDecoderError, RangeError, TiedTokensError
+from ..errors import MissingDecoderError, QueryError, RangeError, TiedTokensError
 
 # Features above which d x d matrices are formed only when they are asked for: 34 MB each.
 WIDE = 2048
@@ -352,6 +352,18 @@ class GapRows:
         folded = self.differences.new_zeros(len(self.queries), self.differences.shape[1])
         folded.index_add_(0, self.sequence, weights[:, None] * self.differences)
         return folded.T @ self.queries
+
+
+def tokens_of(rows: GapRows) -> torch.Tensor:
+    """The (n, T, d) tokens that the rows are of, and their queries too."""
+    if rows.keys is not None and torch.equal(rows.queries, rows.keys[:, 0].double()):
+        return rows.keys
+    raise QueryError(
+        "svm",
+        expected="queries that are the first tokens, with the tokens beside the rows",
+        got="others" if rows.keys is not None else "no tokens",
+        remedy="take a solution of data without queries or keys of their own",
+    )
 
 
 def places(mask: torch.Tensor, opt: torch.Tensor) -> tuple[torch.Tensor, ...]:

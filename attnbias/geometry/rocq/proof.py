@@ -8,10 +8,9 @@ from pathlib import Path
 import torch
 
 from ..._files import target_path, write_text
-from ..._validate import require_type
 from ...data import Dataset
-from ...errors import QueryError, RangeError
-from ..tokens import GapRows
+from ...errors import RangeError
+from ..tokens import GapRows, tokens_of
 from . import text as rocq
 from .coqc import check as compiled
 from .rational import (
@@ -85,22 +84,14 @@ def prove_infeasible(rows: GapRows, certificate, path, data: Dataset, **how) -> 
     return _written(path, found, rocq.infeasible(found), said, **how)
 
 
-def _tokens(rows, data: Dataset | None) -> IntegerTokens:
+def _tokens(rows: GapRows, data: Dataset | None) -> IntegerTokens:
     """The tokens of the rows, with the scores of the data where they are known."""
-    require_type("rows", rows, GapRows, "rows of (W-SVM)", "pass what solve_w_svm(data) returned")
-    X = rows.keys.double()
+    X = tokens_of(rows).double()
     n, T, d = X.shape
     if len(rows.sequence) != n * (T - 1):
         remedy = "group the sequences by length, each group a data set"
         raise RangeError(
             "lengths", expected="sequences of one length", got="padding", remedy=remedy
-        )
-    if not torch.equal(rows.queries, X[:, 0]):
-        raise QueryError(
-            "queries",
-            expected="the first token of each sequence as its query, as in the theorems",
-            got="queries of their own",
-            remedy="put each query first among the tokens",
         )
     y, u = torch.ones(n), torch.zeros(d)
     if data is not None and data.u is not None:
@@ -135,7 +126,7 @@ def _written(
     path = target_path(path)
     if found.data.has_optimal_tokens():
         theorems = {"tokens_optimal": "the optimal tokens of Definition 1"} | theorems
-    text = rocq.head(found.data, "Sums Vectors Margin SVM Model Runs Instance") + text
+    text = rocq.head(found.data) + text
     proof = Proof(write_text(path, text), theorems)
     if not check:
         return proof

@@ -8,7 +8,6 @@ Source: ours [c].
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +16,7 @@ from math import lcm
 import torch
 
 from ...errors import SolverError
+from ..exact import dot
 
 Table = list[list[int]]
 COARSE = 2**30  # weights that the rows leave open are rounded to multiples of 1 / COARSE
@@ -208,10 +208,6 @@ def combined(data: IntegerTokens, weights: Table) -> Table:
         [sum(v[a] * q[b] for v, q in zip(sums, queries, strict=True)) for b in range(d)]
         for a in range(d)
     ]
-
-
-def dot(a: Sequence[int], b: Sequence[int]) -> int:
-    return sum(x * y for x, y in zip(a, b, strict=True))
 
 
 def _refused(expected: str, got: str) -> SolverError:

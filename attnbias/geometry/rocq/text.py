@@ -15,7 +15,7 @@ HEAD = """\
     made of, and what `Print Assumptions` prints: no proof below rests on floats. *)
 
 Require Import Reals ZArith List.
-From attnbias Require Import {modules}.
+From attnbias Require Import Sums Vectors Margin SVM Model Runs Instance.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -92,13 +92,11 @@ Print Assumptions infeasible.
 """
 
 
-def head(data: IntegerTokens, modules: str) -> str:
+def head(data: IntegerTokens) -> str:
     """The data, and its optimal tokens where the decoder makes them so."""
     n, T, d = data.shape
     written = {name: listed(getattr(data, name)) for name in ("tokens", "labels", "decoder", "opt")}
-    text = HEAD.format(
-        n=n, T=T, d=d, scale=f"2^{data.bits}", bits=data.bits, modules=modules, **written
-    )
+    text = HEAD.format(n=n, T=T, d=d, scale=f"2^{data.bits}", bits=data.bits, **written)
     return text + OPTIMAL * data.has_optimal_tokens()
 
 

@@ -19,7 +19,7 @@ from attnbias import (
     solve_w_svm,
 )
 from attnbias.cli import main
-from attnbias.errors import MissingExtraError, MissingFileError, RangeError, SolverError
+from attnbias.errors import MissingExtraError, MissingFileError, QueryError, RangeError, SolverError
 from attnbias.geometry.rocq import coqc, rational
 from attnbias.geometry.rocq import text as rocq
 from attnbias.geometry.rocq.proof import prove_infeasible
@@ -157,6 +157,11 @@ def test_sizes_paddings_and_queries_that_are_not_covered_are_named(tmp_path):
     ragged = Dataset.from_sequences([np.eye(3), np.eye(3)[:2]], [1, 1], [1.0, 0.0, 0.0])
     with pytest.raises(RangeError, match="one length"):
         solve_w_svm(ragged).prove(tmp_path / "x.v", ragged)
+    svm = solve_w_svm(gaussian())
+    with pytest.raises(QueryError, match="no tokens"):
+        replace(svm, rows=replace(svm.rows, keys=None)).prove(tmp_path / "x.v")
+    with pytest.raises(QueryError, match="others"):
+        replace(svm, rows=replace(svm.rows, keys=svm.rows.keys.flip(1))).prove(tmp_path / "x.v")
     assert not [*tmp_path.iterdir()]
 
 
