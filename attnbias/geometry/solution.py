@@ -249,7 +249,7 @@ class SVMSolution:
             Whose solution it is: the file then also proves which tokens are optimal.
         check : bool
             Whether to compile it, by the program coqc of Debian's package coq. The proofs that it
-            imports are compiled first, once, which takes about 20 s.
+            imports are compiled first, once, which takes about half a minute.
         proofs : path, optional
             The folder of the proofs, where the package has none.
         progress : bool
