@@ -1,6 +1,6 @@
 (** * The risk is differentiable, not only along directions
 
-    [IsGradient] (Model.v) asks for the derivative along every direction, which is all that the
+    [IsGradient] (Spec.v) asks for the derivative along every direction, which is all that the
     theorems use.  Here the stronger statement: at every W
       |L(W + V) - L(W) - <grad L(W), V>| <= eps |V|  as soon as |V| is small enough
     ([risk_differentiable]).  Sums, multiples and compositions with differentiable functions of one

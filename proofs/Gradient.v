@@ -2,7 +2,7 @@
 
     - [layer_gradient]: the book's lemma "The gradient is a combination of rows", for any scores:
         - grad L = 1/n sum_k p_k z_k,  p_(i,tau) = l_i phi_(i,tau) (mean score - score_(i,tau)).
-      [IsGradient] is the definition by derivatives along every direction (Model.v), so this is
+      [IsGradient] is the definition by derivatives along every direction (Spec.v), so this is
       a statement about limits, proved with the standard library's [derivable_pt_lim].
     - [gradient_unique]: no other matrix has that property (entries below d).
     - [run_exists]: from every start there is a run with any given step lengths.
@@ -65,12 +65,12 @@ Proof.
   intros h Hh Hlt; rewrite <- !Hfg; auto.
 Qed.
 
-
 Section Gradient.
 Variable D : problem.
 Notation n := (n D). Notation T := (T D). Notation d := (d D).
 Notation X := (X D). Notation y := (y D). Notation u := (u D).
 Notation logit := (logit D). Notation phi := (phi D). Notation score := (score D).
+Notation mean := (mean D). Notation weight := (weight D).
 Variable opt : nat -> nat.
 Hypothesis T_two : (1 < T)%nat.
 Hypothesis opt_in : forall i, (i < n)%nat -> (opt i < T)%nat.
@@ -81,16 +81,10 @@ Proof. lia. Qed.
 Lemma logit_linear W V h i tau :
   logit (madd W (mscal h V)) i tau = logit W i tau + h * logit V i tau.
 Proof.
-  unfold Model.logit, bilin, madd, mscal.
+  unfold Spec.logit, bilin, madd, mscal.
   rewrite <- sum_scal, <- sum_plus; apply sum_ext; intros a _.
   rewrite <- sum_scal, <- sum_plus; apply sum_ext; intros; ring.
 Qed.
-
-Definition mean (W : mat) (i : nat) : R := sum T (fun tau => phi W i tau * score i tau).
-
-(** The weight of a token in the negative gradient. *)
-Definition weight (W : mat) (i tau : nat) : R :=
-  loss D W i * phi W i tau * (mean W i - score i tau).
 
 (** The mean of any numbers r under the attention, along W + h V. *)
 Lemma d_mean (r : nat -> R) W V i :
@@ -112,10 +106,10 @@ Proof.
     eapply d_value; [|apply (d_mult (e tau) (fun _ => r tau) 0 _ 0 (Hde tau) (d_const _ _))].
     ring. }
   assert (Hphi : forall h tau, phi (madd W (mscal h V)) i tau = e tau h / Den h).
-  { intros h tau; unfold Model.phi, softmax, e, Den. rewrite logit_linear. f_equal.
+  { intros h tau; unfold Spec.phi, softmax, e, Den. rewrite logit_linear. f_equal.
     apply sum_ext; intros; unfold e; now rewrite logit_linear. }
   assert (Hphi0 : forall tau, phi W i tau = e tau 0 / Den 0).
-  { intros tau; unfold Model.phi, softmax, e, Den. rewrite Rmult_0_l, Rplus_0_r. f_equal.
+  { intros tau; unfold Spec.phi, softmax, e, Den. rewrite Rmult_0_l, Rplus_0_r. f_equal.
     apply sum_ext; intros; unfold e; now rewrite Rmult_0_l, Rplus_0_r. }
   apply (d_ext (fun h => Num h / Den h)).
   { intros h; unfold Num, Rdiv. rewrite <- sum_scal_r.
@@ -146,7 +140,7 @@ Proof.
       apply d_scal. apply (d_mean (score i)). }
   cbv beta.
   assert (H0 : sum T (fun tau => phi (madd W (mscal 0 V)) i tau * score i tau) = mean W i).
-  { apply sum_ext; intros tau _. f_equal. unfold Model.phi, softmax.
+  { apply sum_ext; intros tau _. f_equal. unfold Spec.phi, softmax.
     rewrite logit_linear, Rmult_0_l, Rplus_0_r. f_equal.
     apply sum_ext; intros; now rewrite logit_linear, Rmult_0_l, Rplus_0_r. }
   rewrite H0. fold (mean W i).

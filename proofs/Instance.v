@@ -2,7 +2,7 @@
 
     Floats are integers over a power of two, so that a file of tokens is a table of integers and one
     scale s.  Each theorem here takes such a data set and a Boolean that Coq computes over the
-    integers, and gives a statement about the real numbers of Model.v:
+    integers, and gives a statement about the real numbers of Spec.v:
 
     - [optimal_checked]: these are the optimal tokens of Definition 1;
     - [wsvm_checked]: this matrix of fractions is the solution of (W-SVM), by dual weights over one
@@ -15,7 +15,7 @@
     optimal one; V i is the sum of sequence i's differences by them. *)
 
 Require Import Reals ZArith Lra Lia List Arith Psatz Bool.
-From attnbias Require Import Sums Vectors Margin SVM Model Runs.
+From attnbias Require Import Spec Sums Vectors Margin SVM Model Runs.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -58,10 +58,10 @@ Proof. intros H Hk. unfold below in H. rewrite forallb_forall in H. apply H, in_
 (** ** A data set of integers over a scale *)
 
 Definition instance (n T d : nat) (s : Z) (tok : list (list (list Z))) (lab dec : list Z) : problem := {|
-  Model.n := n; Model.T := T; Model.d := d;
-  Model.X := fun i tau a => IZR (at3 tok i tau a) / IZR s;
-  Model.y := fun i => IZR (at1 lab i);
-  Model.u := fun a => IZR (at1 dec a) / IZR s |}.
+  Spec.n := n; Spec.T := T; Spec.d := d;
+  Spec.X := fun i tau a => IZR (at3 tok i tau a) / IZR s;
+  Spec.y := fun i => IZR (at1 lab i);
+  Spec.u := fun a => IZR (at1 dec a) / IZR s |}.
 
 Definition chosen (l : list nat) (i : nat) : nat := nth i l 0%nat.
 
@@ -293,7 +293,7 @@ Proof.
   pose proof (rows_pos D shape_n shape_T) as HN.
   pose proof (wmm_norm_pos _ _ _ _ HN kkt_checked) as Hm. pose proof (norm_sq (W : E)) as Hsq.
   rewrite (wmm_sq _ _ _ _ kkt_checked), (total_Z weighed) in Hsq. unfold margin.
-  change (mnorm (Model.d D) W) with (@norm E W). set (m := @norm E W) in *.
+  change (mnorm (Spec.d D) W) with (@norm E W). set (m := @norm E W) in *.
   assert (Ht : IZR total = m * m * IZR q) by (rewrite Hsq; field; lra). rewrite Ht in H5, H6.
   assert (Ha : IZR lo * m <= IZR lo').
   { apply Rsqr_incr_0_var; [|lra]. unfold Rsqr. apply (Rmult_le_reg_r (IZR q)); [assumption|]. lra. }

@@ -18,19 +18,6 @@ Require Import Reals Lra Lia Arith Psatz.
 From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs.
 Open Scope R_scope.
 
-(** Assumption 1 of the book in its explicit form. *)
-Record NearlyOrthogonal (D : problem) (opt : nat -> nat) (B low high mu bo b1 phi_s : R) : Prop := {
-  coherence : forall i j tau sigma,
-    (i < n D)%nat -> (j < n D)%nat -> (tau < T D)%nat -> (sigma < T D)%nat ->
-    tau <> opt i -> (j, sigma) <> (i, tau) ->
-    Rabs (dot (d D) (X D i tau) (X D j sigma)) <= mu;
-  optimal_norm : 0 <= bo /\ forall i, (i < n D)%nat -> bo <= vnorm (d D) (X D i (opt i));
-  query_norm : 0 <= b1 /\ forall i, (i < n D)%nat -> b1 <= vnorm (d D) (query D i);
-  first_half : mu <= bo ^ 2 / 15;
-  second_half : INR (n D) * (high / low) * B ^ 2 * mu <= 4 / 3 * phi_s * (bo ^ 2 * b1 ^ 2) }.
-
-Definition level (phi_s : R) : R := (1 + sqrt (1 - 2 * phi_s)) / 2.
-
 (** ** Numbers *)
 
 Lemma level_product phi_s p : 0 < phi_s <= / 4 -> phi_s <= p <= level phi_s ->

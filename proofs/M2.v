@@ -23,8 +23,6 @@ Require Import Reals Lra Lia Arith Psatz.
 From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs Offset.
 Open Scope R_scope.
 
-Definition delta (j k : nat) : R := if Nat.eq_dec j k then 1 else 0.
-
 Section Active.
 Context {E : Space}.
 Variables (N : nat) (z : nat -> E) (Wmm : E) (alpha : nat -> R).

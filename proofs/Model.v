@@ -1,91 +1,19 @@
-(** * The model: one attention layer, its risk, the paper's assumptions
-
-    Every definition the theorems are stated with, in the book's notation.  Indices count from
-    zero: sequences i < n, tokens tau < T, and the query x_(i,1) of the book is token 0. *)
+(** * First consequences of the model's definitions, which stand in Spec.v *)
 
 Require Import Reals Lra Lia Arith Psatz.
+From attnbias Require Export Spec.
 From attnbias Require Import Sums Vectors.
 Open Scope R_scope.
-
-Record problem := {
-  n : nat;                      (* sequences *)
-  T : nat;                      (* tokens in each *)
-  d : nat;                      (* dimension of a token *)
-  X : nat -> nat -> vec;        (* X i tau: token tau of sequence i *)
-  y : nat -> R;                 (* labels; that they are 1 or -1 is never needed *)
-  u : vec }.                    (* the decoder *)
-
-(** The softmax of m numbers. *)
-Definition softmax (m : nat) (v : nat -> R) (t : nat) : R := exp (v t) / sum m (fun r => exp (v r)).
 
 Section Model.
 Variable D : problem.
 Notation n := (n D). Notation T := (T D). Notation d := (d D).
 Notation X := (X D). Notation y := (y D). Notation u := (u D).
-
-(** Equation (1): Phi(X; u, W) = u' X' softmax (X W x_1). *)
-Definition query (i : nat) : vec := X i 0%nat.
-Definition logit (W : mat) (i tau : nat) : R := bilin d (X i tau) W (query i).
-Definition phi (W : mat) (i tau : nat) : R := softmax T (logit W i) tau.
-Definition attended (W : mat) (i : nat) : vec := fun a => sum T (fun tau => X i tau a * phi W i tau).
-Definition Phi (W : mat) (i : nat) : R := dot d u (attended W i).
-
-(** The risk, with the exponential loss. *)
-Definition loss (W : mat) (i : nat) : R := exp (- (y i * Phi W i)).
-Definition risk (W : mat) : R := / INR n * sum n (loss W).
-
-(** Definition 1: scores and optimal tokens, which are unique. *)
-Definition score (i tau : nat) : R := y i * dot d (X i tau) u.
-Definition IsOpt (opt : nat -> nat) : Prop :=
-  forall i, (i < n)%nat -> (opt i < T)%nat /\
-    forall tau, (tau < T)%nat -> tau <> opt i -> score i tau < score i (opt i).
-
-(** Assumption 2: all tokens of a sequence but the optimal one have the score gamma i. *)
-Definition EqualScores (opt : nat -> nat) (gamma : nat -> R) : Prop :=
-  forall i, (i < n)%nat -> forall tau, (tau < T)%nat -> tau <> opt i -> score i tau = gamma i.
-
-(** Rows: one for each sequence and each token that is not optimal, N = n (T - 1) of them. *)
-Definition diff (x x' : vec) : vec := fun a => x a - x' a.
-Definition pair_row (opt : nat -> nat) (i tau : nat) : mat :=
-  outer (diff (X i (opt i)) (X i tau)) (query i).
-Definition rows : nat := (n * (T - 1))%nat.
-Definition seq_of (k : nat) : nat := (k / (T - 1))%nat.
-Definition tok_of (opt : nat -> nat) (k : nat) : nat := skip (opt (seq_of k)) (k mod (T - 1)).
-Definition row (opt : nat -> nat) (k : nat) : mat := pair_row opt (seq_of k) (tok_of opt k).
-
-(** The gap of a token, and (W-SVM): the matrix of least norm with all gaps at least one. *)
-Definition gap (opt : nat -> nat) (W : mat) (i tau : nat) : R :=
-  bilin d (diff (X i (opt i)) (X i tau)) W (query i).
-Definition AllGaps (opt : nat -> nat) (W : mat) : Prop :=
-  forall i tau, (i < n)%nat -> (tau < T)%nat -> tau <> opt i -> 1 <= gap opt W i tau.
-Definition WSVM (opt : nat -> nat) (Wmm : mat) : Prop :=
-  AllGaps opt Wmm /\ forall V, AllGaps opt V -> mnorm d Wmm <= mnorm d V.
-
-(** Bounds that the book's constants satisfy: B on the norms of all tokens; upsilon and Upsilon
-    on the degradation factors, with Delta_i the score gap. *)
-Definition TokenBound (B : R) : Prop :=
-  forall i tau, (i < n)%nat -> (tau < T)%nat -> vnorm d (X i tau) <= B.
-Definition Delta (opt : nat -> nat) (gamma : nat -> R) (i : nat) : R :=
-  score i (opt i) - gamma i.
-Definition Degradation (opt : nat -> nat) (gamma : nat -> R) (low high : R) : Prop :=
-  0 < low /\ forall i, (i < n)%nat ->
-    low <= Delta opt gamma i * exp (- score i (opt i)) /\
-    Delta opt gamma i * exp (- gamma i) <= high.
-
-(** The gradient, from its definition: the derivative along every direction V is <G, V>. *)
-Definition madd (A B : mat) : mat := fun a b => A a b + B a b.
-Definition mscal (c : R) (A : mat) : mat := fun a b => c * A a b.
-Definition IsGradient (f : mat -> R) (W G : mat) : Prop :=
-  forall V, derivable_pt_lim (fun h => f (madd W (mscal h V))) 0 (mdot d G V).
-
-(** A run: W_(t+1) = W_t - s_t G/|G| with G the gradient of the risk at W_t. NGD has s_t = eta,
-    and GD s_t = eta |G|. *)
-Definition Moves (W W' : mat) (s : R) : Prop :=
-  exists G, IsGradient risk W G /\
-    forall a b, (a < d)%nat -> (b < d)%nat -> W' a b = W a b - s * (G a b / mnorm d G).
-Definition Run (W : nat -> mat) (s : nat -> R) : Prop := forall t, Moves (W t) (W (S t)) (s t).
-
-(** ** First consequences *)
+Notation query := (query D). Notation logit := (logit D). Notation phi := (phi D).
+Notation attended := (attended D). Notation Phi := (Phi D). Notation score := (score D).
+Notation pair_row := (pair_row D). Notation rows := (rows D). Notation seq_of := (seq_of D).
+Notation tok_of := (tok_of D). Notation row := (row D). Notation gap := (gap D).
+Notation TokenBound := (TokenBound D).
 
 Section Basics.
 Variable opt : nat -> nat.

@@ -15,12 +15,6 @@ From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs Lemm
   Offset M2 Rates.
 Open Scope R_scope.
 
-Definition e1 : vec := fun a => if Nat.eq_dec a 0 then 1 else 0.
-Definition pair : problem := {|
-  n := 1; T := 2; d := 2;
-  X := fun _ tau => if Nat.eq_dec tau 0 then e1 else fun _ => 0;
-  y := fun _ => 1;
-  u := e1 |}.
 Definition first : nat -> nat := fun _ => 0%nat.
 Definition e11 : mat := outer e1 e1.
 
@@ -159,7 +153,9 @@ Qed.
 (** Strict complementarity is met, too. *)
 Theorem pair_complementary : Complementary pair first e11.
 Proof.
-  destruct (S_kkt _ _ _ _ _ _ _ pair_setting) as [a Ha]. exists a. split; [exact Ha|].
+  destruct (S_kkt _ _ _ _ _ _ _ pair_setting) as [a Ha]. exists a. split.
+  { apply kkt_dual; [exact (S_some _ _ _ _ _ _ _ pair_setting)|exact (S_T _ _ _ _ _ _ _ pair_setting)| |exact Ha].
+    exact (S_opt _ _ _ _ _ _ _ pair_setting). }
   intros k Hk _. assert (k = 0%nat) as -> by (unfold rows in Hk; simpl in Hk; lia).
   pose proof (@wmm_sq _ _ _ _ _ Ha) as H.
   pose proof (@wmm_sq_pos _ _ _ _ _ (S_N _ _ _ _ _ _ _ pair_setting) Ha) as Hp.
@@ -167,8 +163,6 @@ Proof.
 Qed.
 
 (** ** Gradient descent on the pair *)
-
-Definition sigma (w : R) : R := / (1 + exp (- w)).
 
 Lemma pair_phi W : phi pair W 0 0 = sigma (W 0%nat 0%nat).
 Proof.

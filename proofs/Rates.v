@@ -290,14 +290,6 @@ Qed.
 (** ** The order of the rate, from the growth of the path: for a run whose part from step t1 on is
     [Driven] (Offset.v) and has c_(t1) >= 0 *)
 
-Definition Complementary (D : problem) (opt : nat -> nat) (Wmm : mat) : Prop :=
-  exists alpha, @KKT (mat_space (d D)) (rows D) (row D opt) Wmm alpha /\
-    forall k, (k < rows D)%nat -> mdot (d D) (row D opt k) Wmm = 1 -> 0 < alpha k.
-
-Definition Orders (D : problem) (opt : nat -> nat) (Wmm : mat) (W : nat -> mat) (x : nat -> R) : Prop :=
-  (exists C, forall t, 0 < x t -> 1 - mcorr D (W t) Wmm <= C / x t) /\
-  (Complementary D opt Wmm -> exists C, forall t, 0 < x t -> 1 - mcorr D (W t) Wmm <= C / x t ^ 2).
-
 Lemma multiple c a : 0 < a -> exists t, c <= INR t * a.
 Proof.
   intros Ha. destruct (archimed (Rmax 0 (c / a))) as [Hup _].
@@ -329,7 +321,8 @@ Theorem tail_M2 : Complementary D opt Wmm -> exists R, forall t, (t1 <= t)%nat -
     mnorm (d D) (off D Wmm (W t)) <= R /\
     (0 < height D Wmm (W t) -> err t <= R ^ 2 / (2 * height D Wmm (W t) ^ 2)).
 Proof.
-  intros [al [Hal Hc]].
+  intros [al [Hdual Hc]]. assert (Hal : @KKT E N z Wmm al).
+  { destruct dual as [al' HK]. exact (dual_kkt D opt Wmm al (kkt_feasible _ _ _ _ HK) Hdual). }
   destruct (driven_M2_complementary D opt Wmm al B lo hi sbar _ _ _ (tail al Hal) Hc) as [R HRb].
   exists R. intros t Ht. specialize (HRb (t - t1)%nat). cbv beta in HRb.
   replace (t1 + (t - t1))%nat with t in HRb by lia. exact HRb.
@@ -441,12 +434,6 @@ Proof.
 Qed.
 
 End Tail.
-
-(** Uncapped Polyak steps: step size (L - L* )/(2 |grad L|^2). *)
-Definition PolyakRun (D : problem) (opt : nat -> nat) (W : nat -> mat) : Prop :=
-  forall t, exists G, IsGradient D (risk D) (W t) G /\
-  forall a b, (a < d D)%nat -> (b < d D)%nat ->
-    W (S t) a b = W t a b - (risk D (W t) - least_risk D opt) / (2 * mnorm (d D) G ^ 2) * G a b.
 
 (** ** Under Assumption 2, with a floor along the run *)
 
@@ -621,10 +608,8 @@ Variable F : mat.
 Hypothesis F_rows : forall i tau, (i < n D)%nat -> (tau < T D)%nat -> tau <> opt i ->
   mdot (d D) (pair_row D opt i tau) F = 0.
 Hypothesis F_start : mdot (d D) (W 0%nat) F = mdot (d D) F F.
+Notation Exact := (Exact D Wmm W).
 Hypothesis F_some : 0 < mnorm (d D) F.
-
-Definition Exact (x : nat -> R) : Prop :=
-  exists c C, 0 < c /\ forall t, 1 <= x t -> c / x t ^ 2 <= 1 - mcorr D (W t) Wmm <= C / x t ^ 2.
 
 Lemma exact_below s (x : nat -> R) a b : Run D W s -> (forall t, 0 <= s t) -> 0 <= a -> 0 <= b ->
   (forall t, 1 <= x t -> sum t s <= a * x t + b) -> Orders D opt Wmm W x ->
@@ -690,7 +675,7 @@ Proof.
   assert (HR : Run D W s) by (intros t; apply HRs).
   assert (Hs : forall t, 0 <= s t <= sbar) by (intros t; apply HRs).
   destruct (gd_ahead eta He HGD) as [t1 Ht1].
-  destruct (tail_M2 D opt Wmm B _ high sbar W s t1
+  destruct (tail_M2 D opt Wmm B _ high sbar W s t1 (S_kkt _ _ _ _ _ _ _ setting)
     (fun al Hal => setting_tail s sbar t1 al HR Hs Hal) Hc) as [Rb HRb].
   set (Gb := 2 * B ^ 2 * (INR N / INR (n D)) * high * exp (2 * B ^ 2 * Rb)).
   set (K := Xi * eta * Gb * exp (Xi * sbar)).
@@ -789,7 +774,7 @@ Theorem unequal_M2_complementary s t1 : Run D W s -> (forall t, 0 <= s t <= sbar
     mnorm (d D) (off D Wmm (W t)) <= R /\
     (0 < height D Wmm (W t) -> 1 - mcorr D (W t) Wmm <= R ^ 2 / (2 * height D Wmm (W t) ^ 2)).
 Proof.
-  intros HR Hs Hset. apply (tail_M2 D opt Wmm B (v / 4) M sbar W s t1).
+  intros HR Hs Hset. apply (tail_M2 D opt Wmm B (v / 4) M sbar W s t1 unequal_dual).
   intros al Hal. exact (unequal_driven _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR Hs Wmm al t1 Hal Hset).
 Qed.
 
@@ -828,7 +813,7 @@ Theorem unequal_steady s smin : Run D W s -> 0 < smin -> (forall t, smin <= s t 
 Proof.
   intros HR Hm Hs. assert (Hs0 : forall t, 0 <= s t <= sbar) by (intros t; pose proof (Hs t); lra).
   destruct large_log as [Lam HLam].
-  destruct (multiple (rho D B M v w f * (Lam + e0)) smin Hm) as [t1 Ht1].
+  destruct (multiple (psi D B M v w f * (Lam + e0)) smin Hm) as [t1 Ht1].
   assert (Hlow : forall t, INR t * smin <= sum t s) by (intros t; apply sum_bound_below; intros; apply Hs).
   apply (unequal_orders s _ smin (sum t1 s) t1); auto.
   - apply (settled _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR Hs0 Lam); [assumption|].

@@ -1,6 +1,6 @@
 (** * Theorems about runs of the model: Lemma 4, Lemma 5, M1, M3, gradient descent
 
-    Stated from the definitions of Model.v.  Nothing about the gradient is a hypothesis:
+    Stated from the definitions of Spec.v.  Nothing about the gradient is a hypothesis:
     [Moves D W W' s] says that W' = W - s G/|G| with G the derivative of the risk at W.
     In all theorems, with the book's names:
 
@@ -14,23 +14,6 @@
 Require Import Reals Lra Lia Arith Psatz.
 From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient.
 Open Scope R_scope.
-
-Definition margin (D : problem) (Wmm : mat) : R := / mnorm (d D) Wmm.
-Definition height (D : problem) (Wmm W : mat) : R := mdot (d D) W Wmm / mnorm (d D) Wmm.
-Definition off (D : problem) (Wmm W : mat) : mat :=
-  fun a b => W a b - height D Wmm W / mnorm (d D) Wmm * Wmm a b.
-Definition mcorr (D : problem) (U V : mat) : R :=
-  mdot (d D) U V / (mnorm (d D) U * mnorm (d D) V).
-
-(** What all theorems of this file assume. *)
-Record Setting (D : problem) (opt : nat -> nat) (gamma : nat -> R) (Wmm : mat)
-  (B low high : R) : Prop := {
-  two : (0 < n D)%nat /\ (1 < T D)%nat;
-  optimal : IsOpt D opt;
-  equal : EqualScores D opt gamma;
-  svm : WSVM D opt Wmm;
-  bound : TokenBound D B;
-  degradation : Degradation D opt gamma low high }.
 
 (** ** From the model to rows and weights *)
 
@@ -61,6 +44,19 @@ Proof.
     destruct (row_of D opt ltac:(lia) opt_in i tau T_two Hi Ht Hne) as [k [Hk [Hs Htk]]].
     specialize (H k Hk). change (1 <= mdot (d D) (z k) V) in H.
     rewrite gap_of_row, Hs, Htk in H. exact H.
+Qed.
+
+(** The optimality conditions of rows in any space, and those of the model. *)
+Lemma dual_kkt alpha : @Feasible E N z Wmm -> DualWeights D opt Wmm alpha -> @KKT E N z Wmm alpha.
+Proof.
+  intros HF [_ H1 H2 H3]; constructor; [exact HF|exact H1|exact H2|].
+  apply eqv_entries; intros a b Ha Hb. rewrite (H3 a b Ha Hb), lin_entries. reflexivity.
+Qed.
+
+Lemma kkt_dual alpha : @KKT E N z Wmm alpha -> DualWeights D opt Wmm alpha.
+Proof.
+  intros [H0 H1 H2 H3]; constructor; [now apply allgaps_feasible|exact H1|exact H2|].
+  intros a b Ha Hb. rewrite (proj1 (eqv_entries (d D) Wmm _) H3 a b Ha Hb), lin_entries. reflexivity.
 Qed.
 
 Lemma wsvm_wmm : WSVM D opt Wmm -> @IsWmm E N z Wmm.
@@ -144,6 +140,7 @@ Notation N := (rows D).
 Notation z := (row D opt).
 Notation Xi := (margin D Wmm).
 Notation kappa := (high / low).
+Notation GD := (GD D).
 
 Lemma S_some : (0 < n D)%nat. Proof. apply (two _ _ _ _ _ _ _ setting). Qed.
 Lemma S_T : (1 < T D)%nat. Proof. apply (two _ _ _ _ _ _ _ setting). Qed.
@@ -498,10 +495,6 @@ Proof.
   apply (Rmult_le_reg_l (INR (n D))); [assumption|].
   rewrite <- Rmult_assoc, Rinv_r, Rmult_1_l by lra. nra.
 Qed.
-
-Definition GD (W : nat -> mat) (eta : R) : Prop :=
-  forall t, exists G, IsGradient D (risk D) (W t) G /\
-    forall a b, (a < d D)%nat -> (b < d D)%nat -> W (S t) a b = W t a b - eta * G a b.
 
 (** GD is a run with steps of length eta |grad L|. *)
 Lemma gd_moves W eta : GD W eta -> forall t, exists G, IsGradient D (risk D) (W t) G /\

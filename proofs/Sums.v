@@ -4,13 +4,8 @@
     sum sign is this function, applied to a number of terms and a function of the index. *)
 
 Require Import Reals Lra Lia Arith Psatz.
+From attnbias Require Export Spec.
 Open Scope R_scope.
-
-Fixpoint sum (n : nat) (f : nat -> R) : R :=
-  match n with
-  | O => 0
-  | S m => sum m f + f m
-  end.
 
 (** ** Linearity, order, exchange *)
 
@@ -122,9 +117,6 @@ Proof.
   replace (S n * m)%nat with (n * m + m)%nat by lia.
   rewrite sum_split, IH; reflexivity.
 Qed.
-
-(** [skip o j] runs over all indices but [o]: j itself before [o], the next one from [o] on. *)
-Definition skip (o j : nat) : nat := if j <? o then j else S j.
 
 Lemma skip_neq o j : skip o j <> o.
 Proof. unfold skip; destruct (Nat.ltb_spec j o); lia. Qed.

@@ -20,16 +20,6 @@ Require Import Reals Lra Lia Arith Psatz.
 From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs Lemma3.
 Open Scope R_scope.
 
-(** The book's F_t, with t_0 = max (1, 4 B^2 |W_0| / (eta Xi)) and
-    D_7 = 10 n kappa T B^2 / (Xi phi_low^2). *)
-Definition first_time (B eta Xi w0 : R) : R := Rmax 1 (4 * B ^ 2 * w0 / (eta * Xi)).
-Definition D_7 (D : problem) (B kappa Xi phi_low : R) : R :=
-  10 * INR (n D) * kappa * INR (T D) * B ^ 2 / (Xi * phi_low ^ 2).
-Definition F (D : problem) (B kappa Xi phi_low eta w0 t : R) : R :=
-  2 * (w0 + eta * first_time B eta Xi w0)
-  + 2 * eta * B ^ 2 / Xi * (1 + ln t)
-  + 20 * B ^ 2 / Xi ^ 2 * ln (D_7 D B kappa Xi phi_low * t) * (1 + ln t).
-
 (** ** Lemma 7, over rows and weights *)
 
 Section Preference.

@@ -12,9 +12,6 @@ Require Import Reals Lra Lia Arith Psatz.
 From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs.
 Open Scope R_scope.
 
-Definition least_risk (D : problem) (opt : nat -> nat) : R :=
-  / INR (n D) * sum (n D) (fun i => exp (- score D i (opt i))).
-
 Lemma sum_lt m f g : (0 < m)%nat -> (forall k, (k < m)%nat -> f k < g k) -> sum m f < sum m g.
 Proof.
   intros Hm H. assert (0 < sum m (fun k => g k - f k)).

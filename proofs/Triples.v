@@ -254,14 +254,18 @@ Qed.
 Lemma pair_row_0 : row pair first 0 = pair_row pair first 0 1.
 Proof. reflexivity. Qed.
 
-Theorem pair_explicit : exists alpha, @KKT (mat_space 2) (rows pair) (row pair first) e11 alpha /\
+Theorem pair_explicit : exists alpha, DualWeights pair first e11 alpha /\
   (forall k, (k < rows pair)%nat -> 0 < alpha k) /\
   (forall j k, (j < rows pair)%nat -> (k < rows pair)%nat ->
      sum (rows pair) (fun l => 1 * mdot 2 (row pair first l) (row pair first k)) = delta j k) /\
   forall k, (k < rows pair)%nat ->
     1 ^ 2 * (1 / (margin pair e11 ^ 2 * alpha k ^ 2) - 1) <= margin pair e11 ^ 2.
 Proof.
-  destruct pair_complementary as [alpha [Ha Hc]]. exists alpha. split; [exact Ha|].
+  destruct pair_complementary as [alpha [Hd Hc]]. exists alpha.
+  assert (Ha : @KKT (mat_space 2) (rows pair) (row pair first) e11 alpha).
+  { destruct (S_kkt _ _ _ _ _ _ _ pair_setting) as [a HK].
+    exact (dual_kkt pair first e11 alpha (kkt_feasible _ _ _ _ HK) Hd). }
+  split; [exact Hd|].
   assert (Hone : forall k, (k < rows pair)%nat -> k = 0%nat) by (unfold rows; simpl; lia).
   assert (H1 : alpha 0%nat = 1).
   { pose proof (@wmm_sq _ _ _ _ _ Ha) as H. unfold rows in H. simpl in H.

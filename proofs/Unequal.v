@@ -15,10 +15,10 @@
       3 T n nu sbar/(f sqrt w) <= log 2.
 
     The boxes of the book, for any steps of length between 0 and sbar against the gradient, with
-    rho = 32 T n kappa B^2/(f w) and S_1 = rho (Lam + e0), Lam >= log (4 (T-1) Dh/Dl) ([LargeLog]).
+    psi = 32 T n kappa B^2/(f w) and S_1 = psi (Lam + e0), Lam >= log (4 (T-1) Dh/Dl) ([LargeLog]).
     [Settled t]: by step t every sequence has had E_i < Dl i/2; by 2 that is so at t as well.
     "No optimal token is given up":
-    1. [gap_growth]: at a step with E_i >= Dl i/4 every gap of sequence i grows by s/rho at least;
+    1. [gap_growth]: at a step with E_i >= Dl i/4 every gap of sequence i grows by s/psi at least;
        [never_given_up]: no gap is ever below - e0;
     2. [stays_settled]: once E_i < Dl i/2, it stays so, hence phi_(i,opt) > 1/2 and positive gaps;
        [settled]: so it is in all sequences when the path is S_1;
@@ -31,7 +31,7 @@
       and without strict complementarity, and M2's explicit form are in Rates.v.
 
     What differs from the book: bounds take the place of maxima (Dl, Dh, M, v, w, eps, B, Lam), and
-    all sequences have the same number T of tokens, as in the whole of Model.v; the book lets it vary.
+    all sequences have the same number T of tokens, as in the whole of Spec.v; the book lets it vary.
 
     [cross_coherent]: H2 with nu = 2 mu^2 where all products across sequences are at most mu;
     [cross_near]: with nu = 2 mu B^2 where optimal tokens may have any products. *)
@@ -50,86 +50,62 @@ Notation vdot := (dot d).
 Notation E := (mat_space d).
 Notation N := (rows D).
 Notation z := (row D opt).
-
-Definition sgap (i tau : nat) : R := score i (opt i) - score i tau.
-Definition r (i : nat) : R := vdot (X i (opt i)) (X i (opt i)).
-Definition b (i : nat) : R := vdot (query i) (query i).
-
-Record UnequalScores (W0 : mat) : Prop := {
-  h_two : (0 < n)%nat /\ (1 < T)%nat;
-  h_opt : IsOpt D opt;
-  h_gaps : forall i, (i < n)%nat -> 0 < Dl i /\
-    forall tau, (tau < T)%nat -> tau <> opt i -> Dl i <= sgap i tau <= Dh i;
-  h_high : forall i, (i < n)%nat -> Dh i * exp (- (score i (opt i) - Dh i)) <= M;
-  h_low : 0 < v /\ forall i, (i < n)%nat -> v <= Dl i * exp (- score i (opt i));
-  h_size : 0 < w /\ forall i, (i < n)%nat -> w <= r i * b i;
-  h_bound : TokenBound D B;
-  H0 : forall i tau, (i < n)%nat -> (tau < T)%nat -> vdot (X i tau) (X i tau) <= r i;
-  H1 : forall i tau sigma, (i < n)%nat -> (tau < T)%nat -> (sigma < T)%nat -> tau <> sigma ->
-    Rabs (vdot (X i tau) (X i sigma)) <= eps i * r i;
-  H2 : 0 <= nu /\ forall i j (a : vec) (q : nat -> R), (i < n)%nat -> (j < n)%nat -> i <> j ->
-    (exists sigma, (sigma < T)%nat /\ a = diff (X j (opt j)) (X j sigma)) \/ a = X j (opt j) ->
-    sum T q = 0 -> 0 <= q (opt i) ->
-    - nu * sum T (fun tau => Rabs (q tau)) <=
-    sum T (fun tau => q tau * (vdot (X i tau) a * vdot (query i) (query j)));
-  H3 : (forall i tau, (i < n)%nat -> (tau < T)%nat -> tau <> opt i -> - e0 <= gap D opt W0 i tau) /\
-    ((e0 = 0 /\ f = 1) \/
-     (0 <= e0 /\ f = / 3 /\ forall i, (i < n)%nat -> exp e0 - 1 <= Dl i / (2 * Dh i)));
-  C1 : forall i, (i < n)%nat -> eps i <= f * Dl i / (8 * INR T * Dh i);
-  C2 : 32 * INR T * (INR n - 1) * (M / v) * nu <= f * w;
-  C3 : 3 * INR T * INR n * nu * sbar / (f * sqrt w) <= ln 2 }.
+Notation sgap := (sgap D opt). Notation r := (r D opt). Notation b := (b D).
+Notation EE := (EE D opt). Notation psi := (psi D B M v w f).
+Notation LargeLog := (LargeLog D Dl Dh).
 
 Variable W0 : mat.
-Hypothesis hyp : UnequalScores W0.
+Hypothesis hyp : UnequalScores D opt Dl Dh B M v w eps nu e0 f sbar W0.
+Notation given field := (field _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp).
 
 (** ** Small facts *)
 
-Lemma some : (0 < n)%nat. Proof. apply (h_two _ hyp). Qed.
-Lemma T_two : (1 < T)%nat. Proof. apply (h_two _ hyp). Qed.
+Lemma some : (0 < n)%nat. Proof. apply (given h_two). Qed.
+Lemma T_two : (1 < T)%nat. Proof. apply (given h_two). Qed.
 Lemma T_pos : (0 < T)%nat. Proof. pose proof T_two; lia. Qed.
 Lemma opt_in i : (i < n)%nat -> (opt i < T)%nat.
-Proof. intros Hi; apply (h_opt _ hyp i Hi). Qed.
+Proof. intros Hi; apply (given h_opt i Hi). Qed.
 Lemma n_1 : 1 <= INR n.
 Proof. change 1 with (INR 1); apply le_INR; pose proof some; lia. Qed.
 Lemma T_2 : 2 <= INR T.
 Proof. replace 2 with (INR 2) by (simpl; lra); apply le_INR; pose proof T_two; lia. Qed.
 Lemma Dl_pos i : (i < n)%nat -> 0 < Dl i.
-Proof. intros Hi; apply (h_gaps _ hyp i Hi). Qed.
+Proof. intros Hi; apply (given h_gaps i Hi). Qed.
 Lemma sgap_bounds i tau : (i < n)%nat -> (tau < T)%nat -> tau <> opt i -> Dl i <= sgap i tau <= Dh i.
-Proof. intros Hi; apply (h_gaps _ hyp i Hi). Qed.
+Proof. intros Hi; apply (given h_gaps i Hi). Qed.
 Lemma Dl_Dh i : (i < n)%nat -> Dl i <= Dh i.
 Proof.
   intros Hi. pose proof T_two.
   destruct (sgap_bounds i (skip (opt i) 0) Hi); [apply skip_lt; lia|apply skip_neq|lra].
 Qed.
 Lemma f_range : 0 < f <= 1.
-Proof. destruct (proj2 (H3 _ hyp)) as [[_ ->]|[_ [-> _]]]; lra. Qed.
+Proof. destruct (proj2 (given Spec.H3)) as [[_ ->]|[_ [-> _]]]; lra. Qed.
 Lemma e0_pos : 0 <= e0.
-Proof. destruct (proj2 (H3 _ hyp)) as [[-> _]|[H _]]; lra. Qed.
-Lemma v_pos : 0 < v. Proof. apply (h_low _ hyp). Qed.
-Lemma w_pos : 0 < w. Proof. apply (h_size _ hyp). Qed.
-Lemma nu_pos : 0 <= nu. Proof. apply (H2 _ hyp). Qed.
+Proof. destruct (proj2 (given Spec.H3)) as [[-> _]|[H _]]; lra. Qed.
+Lemma v_pos : 0 < v. Proof. apply (given h_low). Qed.
+Lemma w_pos : 0 < w. Proof. apply (given h_size). Qed.
+Lemma nu_pos : 0 <= nu. Proof. apply (given Spec.H2). Qed.
 Lemma dd_pos x : 0 <= vdot x x. Proof. exact (@ip_pos (vec_space d) x). Qed.
 Lemma dsym x x' : vdot x x' = vdot x' x. Proof. exact (@ip_sym (vec_space d) x x'). Qed.
 Lemma ddiff x x' a : vdot x (diff x' a) = vdot x x' - vdot x a.
 Proof. unfold dot, diff; rewrite <- sum_minus; apply sum_ext; intros; ring. Qed.
 Lemma rb_pos i : (i < n)%nat -> 0 < r i /\ 0 < b i.
 Proof.
-  intros Hi. pose proof (proj2 (h_size _ hyp) i Hi). pose proof w_pos.
+  intros Hi. pose proof (proj2 (given h_size) i Hi). pose proof w_pos.
   pose proof (dd_pos (X i (opt i))). pose proof (dd_pos (query i)).
   fold (r i) in *; fold (b i) in *. split; nra.
 Qed.
 Lemma eps_pos i : (i < n)%nat -> 0 <= eps i.
 Proof.
   intros Hi. pose proof T_two.
-  pose proof (H1 _ hyp i (skip (opt i) 0) (opt i) Hi
+  pose proof (given Spec.H1 i (skip (opt i) 0) (opt i) Hi
     ltac:(apply skip_lt; lia) (opt_in i Hi) (skip_neq _ _)) as Hh.
   pose proof (Rabs_pos (vdot (X i (skip (opt i) 0)) (X i (opt i)))).
   destruct (rb_pos i Hi). nra.
 Qed.
 Lemma v_M : v <= M.
 Proof.
-  pose proof (proj2 (h_low _ hyp) 0%nat some) as H. pose proof (h_high _ hyp 0%nat some) as H'.
+  pose proof (proj2 (given h_low) 0%nat some) as H. pose proof (given h_high 0%nat some) as H'.
   pose proof (Dl_Dh 0%nat some). pose proof (Dl_pos 0%nat some).
   assert (exp (- score 0%nat (opt 0%nat)) <= exp (- (score 0%nat (opt 0%nat) - Dh 0%nat)))
     by (left; apply exp_increasing; lra).
@@ -138,7 +114,7 @@ Qed.
 (** C1 and C2 in the forms used below. *)
 Lemma c1 i : (i < n)%nat -> 8 * eps i * Dh i <= f / INR T * Dl i.
 Proof.
-  intros Hi. pose proof (C1 _ hyp i Hi) as H. pose proof (Dl_pos i Hi). pose proof (Dl_Dh i Hi).
+  intros Hi. pose proof (given C1 i Hi) as H. pose proof (Dl_pos i Hi). pose proof (Dl_Dh i Hi).
   pose proof T_2.
   assert (HD : 0 < 8 * Dh i) by lra.
   apply (Rmult_le_compat_l _ _ _ (Rlt_le _ _ HD)) in H.
@@ -154,7 +130,7 @@ Proof.
 Qed.
 Lemma c2 : 2 * nu * (INR n - 1) * M <= f * w * v / (16 * INR T).
 Proof.
-  pose proof (C2 _ hyp) as H. pose proof v_pos. pose proof T_2.
+  pose proof (given C2) as H. pose proof v_pos. pose proof T_2.
   assert (Hk : 0 < v / (16 * INR T)) by (apply Rdiv_lt_0_compat; lra).
   apply (Rmult_le_compat_r _ _ _ (Rlt_le _ _ Hk)) in H.
   replace (32 * INR T * (INR n - 1) * (M / v) * nu * (v / (16 * INR T)))
@@ -176,7 +152,6 @@ Qed.
 
 (** ** One matrix W *)
 
-Definition EE (W : mat) (i : nat) : R := score i (opt i) - mean D W i.
 Definition q (W : mat) (i tau : nat) : R := phi W i tau * (score i tau - mean D W i).
 
 Lemma q_E W i tau : q W i tau = phi W i tau * (EE W i - sgap i tau).
@@ -262,7 +237,7 @@ Qed.
 
 Lemma loss_E_M W i : (i < n)%nat -> loss D W i * EE W i <= M.
 Proof.
-  intros Hi. eapply Rle_trans; [|apply (h_high _ hyp i Hi)]. rewrite (Rmult_comm (Dh i)).
+  intros Hi. eapply Rle_trans; [|apply (given h_high i Hi)]. rewrite (Rmult_comm (Dh i)).
   pose proof (E_pos W i Hi). pose proof (loss_pos W i).
   apply Rmult_le_compat; [lra|lra|now apply loss_high|now apply E_Dh].
 Qed.
@@ -305,7 +280,7 @@ Proof. apply sum_bound; intros; now apply loss_E_M. Qed.
 
 Lemma B_pos : 0 <= B.
 Proof.
-  eapply Rle_trans; [|apply (h_bound _ hyp 0%nat 0%nat some T_pos)]. apply sqrt_pos.
+  eapply Rle_trans; [|apply (given h_bound 0%nat 0%nat some T_pos)]. apply sqrt_pos.
 Qed.
 
 (** n |grad L| <= 2 B^2 sum l_i E_i <= 2 B^2 n M. *)
@@ -313,7 +288,7 @@ Lemma G_upper W : @norm E (G W) <= 2 * B ^ 2 * total W.
 Proof.
   pose proof B_pos as HB. pose proof (total_pos W) as Ht.
   pose proof (@norm_pos E (G W)) as Hg.
-  destruct (Req_dec (@norm E (G W)) 0) as [H0|Hne]; [rewrite H0; nra|].
+  destruct (Req_dec (@norm E (G W)) 0) as [J0|Hne]; [rewrite J0; nra|].
   apply (Rmult_le_reg_r (@norm E (G W))); [lra|].
   rewrite (@norm_sq E (G W)). change (@ip E (G W) (G W)) with (mdot d (G W) (G W)).
   rewrite G_ip. unfold total. rewrite <- sum_scal, <- sum_scal_r.
@@ -331,7 +306,7 @@ Proof.
     change (@norm E (outer (X j tau) (query j))) with (mnorm d (outer (X j tau) (query j))).
     rewrite outer_norm. replace (B ^ 2) with (B * B) by ring.
     apply Rmult_le_compat; [apply sqrt_pos|apply sqrt_pos| |];
-      apply (h_bound _ hyp); auto using T_pos.
+      apply (given h_bound); auto using T_pos.
   - apply Rmult_le_compat_r; [apply Rmult_le_pos; [nra|assumption]|]. now apply Q_E.
 Qed.
 
@@ -391,7 +366,7 @@ Lemma phi_floor i : (i < n)%nat -> f / INR T <= phi W i (opt i).
 Proof.
   intros Hi. pose proof (phi_share i Hi) as H. pose proof (phi_pos D T_pos W i (opt i)).
   pose proof T_2. assert (0 < / INR T) by (apply Rinv_0_lt_compat; lra).
-  unfold Rdiv. destruct (proj2 (H3 _ hyp)) as [[He ->]|[_ [-> He]]].
+  unfold Rdiv. destruct (proj2 (given Spec.H3)) as [[He Hf]|[_ [Hf He]]]; rewrite Hf.
   - rewrite He, exp_0 in H. lra.
   - specialize (He i Hi). pose proof (Dl_pos i Hi). pose proof (Dl_Dh i Hi).
     assert (Dl i / (2 * Dh i) <= / 2).
@@ -413,7 +388,7 @@ Proof.
   assert (HfT : 0 < f / INR T) by (apply Rdiv_lt_0_compat; lra).
   pose proof (Rmin_l (sgap i tau) (EE W i)) as Hm1.
   pose proof (Rmin_r (sgap i tau) (EE W i)) as Hm2.
-  pose proof (H0 _ hyp i tau Hi Ht) as Hlen. pose proof (dd_pos (X i tau)) as Hd.
+  pose proof (given Spec.H0 i tau Hi Ht) as Hlen. pose proof (dd_pos (X i tau)) as Hd.
   set (x2 := vdot (X i tau) (X i tau)) in *. set (mn := Rmin (sgap i tau) (EE W i)) in *.
   rewrite q_opt.
   destruct (Rle_dec (q W i tau) 0) as [Hq|Hq].
@@ -432,7 +407,7 @@ Proof.
       assert (Hkey : f / INR T * sgap i tau <= p * (sgap i tau - (exp e0 - 1) * ex)).
       { pose proof (phi_share i Hi) as Hsh. fold p in Hsh.
         assert (Hi0 : 0 < / INR T) by (apply Rinv_0_lt_compat; lra). unfold Rdiv.
-        destruct (proj2 (H3 _ hyp)) as [[He ->]|[_ [-> He]]].
+        destruct (proj2 (given Spec.H3)) as [[He Hf]|[_ [Hf He]]]; rewrite Hf.
         - rewrite He, exp_0 in Hsh |- *. nra.
         - specialize (He i Hi). pose proof (Dl_Dh i Hi). pose proof (E_Dh W i Hi).
           assert (Hhalf : Dl i / (2 * Dh i) <= / 2).
@@ -481,11 +456,11 @@ Proof.
     { apply Rmult_le_pos; [nra|apply Rabs_pos]. }
     destruct (Nat.eq_dec sigma (opt i)) as [->|Hso].
     - destruct (Nat.eq_dec (opt i) tau) as [Heq|_]; [congruence|].
-      destruct (Hab _ (H1 _ hyp i (opt i) tau Hi (opt_in i Hi) Ht ltac:(congruence))).
+      destruct (Hab _ (given Spec.H1 i (opt i) tau Hi (opt_in i Hi) Ht ltac:(congruence))).
       fold (r i). lra.
-    - destruct (Hab _ (H1 _ hyp i sigma (opt i) Hi Hs (opt_in i Hi) Hso)).
+    - destruct (Hab _ (given Spec.H1 i sigma (opt i) Hi Hs (opt_in i Hi) Hso)).
       destruct (Nat.eq_dec sigma tau) as [->|Hst]; [lra|].
-      destruct (Hab _ (H1 _ hyp i sigma tau Hi Hs Ht Hst)). lra. }
+      destruct (Hab _ (given Spec.H1 i sigma tau Hi Hs Ht Hst)). lra. }
   eapply Rle_trans; [|exact Hlow].
   assert (Hsmall : 4 * eps i * EE W i <= f / INR T / 2 * mn).
   { pose proof (c1 i Hi) as H1c. pose proof (c1' i Hi) as H2c. pose proof (E_Dh W i Hi).
@@ -528,7 +503,7 @@ Proof.
     { unfold Q. rewrite (sum_ext T (fun sigma => q W (skip i j) sigma * logit D (pair_row D opt i tau) (skip i j) sigma)
         (fun sigma => q W (skip i j) sigma *
          (vdot (X (skip i j) sigma) (diff (X i (opt i)) (X i tau)) * vdot (query (skip i j)) (query i)))).
-      - apply (proj2 (H2 _ hyp)); auto using skip_neq.
+      - apply (proj2 (given Spec.H2)); auto using skip_neq.
         + left; exists tau; auto.
         + apply q_sum.
         + rewrite q_opt. pose proof (phi_pos D T_pos W (skip i j) (opt (skip i j))).
@@ -568,8 +543,8 @@ Proof.
   assert (Hmin : Dl i / 4 <= Rmin (sgap i tau) (EE W i)) by (apply Rmin_glb; lra).
   assert (Hown : f * w * v / (8 * INR T)
      <= loss D W i * (r i * b i * (f / INR T / 2 * Rmin (sgap i tau) (EE W i)))).
-  { pose proof (proj2 (h_size _ hyp) i Hi) as Hw. pose proof (loss_low W i Hi) as Hl.
-    pose proof (proj2 (h_low _ hyp) i Hi) as Hv. pose proof (exp_pos (- score i (opt i))) as Hex.
+  { pose proof (proj2 (given h_size) i Hi) as Hw. pose proof (loss_low W i Hi) as Hl.
+    pose proof (proj2 (given h_low) i Hi) as Hv. pose proof (exp_pos (- score i (opt i))) as Hex.
     set (lo := exp (- score i (opt i))) in *.
     apply Rle_trans with (lo * (w * (f / INR T / 2 * (Dl i / 4)))).
     - replace (f * w * v / (8 * INR T)) with (f * w / (8 * INR T) * v) by (field; lra).
@@ -577,9 +552,9 @@ Proof.
         by (field; lra).
       apply Rmult_le_compat_l; [|assumption].
       apply Rmult_le_pos; [nra|left; apply Rinv_0_lt_compat; lra].
-    - assert (H1 : f / INR T / 2 * (Dl i / 4) <= f / INR T / 2 * Rmin (sgap i tau) (EE W i))
+    - assert (J1 : f / INR T / 2 * (Dl i / 4) <= f / INR T / 2 * Rmin (sgap i tau) (EE W i))
         by (apply Rmult_le_compat_l; lra).
-      assert (H0' : 0 <= f / INR T / 2 * (Dl i / 4)) by (apply Rmult_le_pos; lra).
+      assert (J0' : 0 <= f / INR T / 2 * (Dl i / 4)) by (apply Rmult_le_pos; lra).
       apply Rmult_le_compat; [lra| |assumption|].
       + apply Rmult_le_pos; lra.
       + apply Rmult_le_compat; lra. }
@@ -617,7 +592,7 @@ Proof.
       eapply Rle_trans; [apply norm_triangle|].
       rewrite Rmult_plus_distr_r, Rmult_1_l. apply Rplus_le_compat; [apply IH; lia|].
       destruct (rb_pos m ltac:(lia)) as [Hr Hb].
-      pose proof (proj2 (h_size _ hyp) m ltac:(lia)) as Hrb.
+      pose proof (proj2 (given h_size) m ltac:(lia)) as Hrb.
       assert (Hrb0 : 0 < r m * b m) by (apply Rmult_lt_0_compat; assumption).
       rewrite norm_scal, Rabs_pos_eq by (left; now apply Rinv_0_lt_compat).
       change (@norm E (outer (X m (opt m)) (query m))) with (mnorm d (outer (X m (opt m)) (query m))).
@@ -654,7 +629,7 @@ Proof.
       with (vdot (X i tau) (X i (opt i)) / r i) by (field; lra).
     destruct (Nat.eq_dec tau (opt i)) as [->|Hne].
     - fold (r i). replace (r i / r i) with 1 by (field; lra). pose proof (Rabs_pos (p (opt i))). nra.
-    - pose proof (H1 _ hyp i tau (opt i) Hi Ht (opt_in i Hi) Hne) as Hx.
+    - pose proof (given Spec.H1 i tau (opt i) Hi Ht (opt_in i Hi) Hne) as Hx.
       assert (Hxr : Rabs (vdot (X i tau) (X i (opt i)) / r i) <= eps i).
       { unfold Rdiv. rewrite Rabs_mult, (Rabs_pos_eq (/ r i)) by (left; now apply Rinv_0_lt_compat).
         apply (Rmult_le_reg_r (r i)); [assumption|]. rewrite Rmult_assoc, Rinv_l; lra. }
@@ -670,8 +645,8 @@ Proof.
     apply sum_bound_below; intros j Hj. set (k := skip i j).
     assert (Hk : (k < n)%nat) by now apply skip_lt.
     assert (Hik : i <> k) by (intros Heq; exact (skip_neq i j (eq_sym Heq))).
-    pose proof (proj2 (H2 _ hyp) i k (X k (opt k)) p Hi Hk Hik (or_intror eq_refl) Hsum Hpo) as Hh.
-    fold A in Hh. pose proof (proj2 (h_size _ hyp) k Hk) as Hrb.
+    pose proof (proj2 (given Spec.H2) i k (X k (opt k)) p Hi Hk Hik (or_intror eq_refl) Hsum Hpo) as Hh.
+    fold A in Hh. pose proof (proj2 (given h_size) k Hk) as Hrb.
     rewrite (sum_ext T _ (fun tau => / (r k * b k) *
       (p tau * (vdot (X i tau) (X k (opt k)) * vdot (query i) (query k))))) by (intros; ring).
     rewrite sum_scal.
@@ -708,11 +683,11 @@ Proof.
       exact Hc2. }
     assert (Hk0 : 0 <= k).
     { unfold k. apply Rmult_le_pos; [apply Rmult_le_pos; lra|left; now apply Rinv_0_lt_compat]. }
-    assert (H1 : (eps i + k) * Q W i <= (eps i + k) * (2 * EE W i)) by (apply Rmult_le_compat_l; lra).
-    assert (H2' : (eps i + k) * (2 * EE W i) <= (f / INR T / 4 + f / INR T / 16) * EE W i).
+    assert (J1 : (eps i + k) * Q W i <= (eps i + k) * (2 * EE W i)) by (apply Rmult_le_compat_l; lra).
+    assert (J2' : (eps i + k) * (2 * EE W i) <= (f / INR T / 4 + f / INR T / 16) * EE W i).
     { replace ((eps i + k) * (2 * EE W i)) with ((2 * eps i + 2 * k) * EE W i) by ring.
       apply Rmult_le_compat_r; lra. }
-    assert (H3' : f / INR T * EE W i <= phi W i (opt i) * EE W i) by (apply Rmult_le_compat_r; lra).
+    assert (J3' : f / INR T * EE W i <= phi W i (opt i) * EE W i) by (apply Rmult_le_compat_r; lra).
     assert (0 <= f / INR T * EE W i) by (apply Rmult_le_pos; lra). lra. }
   pose proof (@ip_le_norm E (G W) V0) as Hcs. pose proof V0_norm as Hv.
   change (@ip E (G W) V0) with (mdot d (G W) V0) in Hcs.
@@ -779,14 +754,12 @@ Theorem feasible : exists V, AllGaps D opt V.
 Proof.
   exists (mscal 2 V0). intros i tau Hi Ht Hne.
   pose proof (V0_gap i tau Hi Ht Hne) as H. rewrite gap_row in *.
-  assert (H2 : mdot d (pair_row D opt i tau) (mscal 2 V0) = 2 * mdot d (pair_row D opt i tau) V0)
+  assert (J2 : mdot d (pair_row D opt i tau) (mscal 2 V0) = 2 * mdot d (pair_row D opt i tau) V0)
     by (exact (@ip_scal_r E 2 V0 (pair_row D opt i tau))).
-  rewrite H2; lra.
+  rewrite J2; lra.
 Qed.
 
 (** ** One step *)
-
-Definition rho : R := 32 * INR T * INR n * (M / v) * B ^ 2 / (f * w).
 
 Definition Low (W : mat) : Prop := forall i tau, (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
   - e0 <= gap D opt W i tau.
@@ -808,10 +781,10 @@ Proof.
   destruct (Rlt_dec 0 (B ^ 2)); [assumption|]. nra.
 Qed.
 
-Lemma rho_pos : 0 < rho.
+Lemma psi_pos : 0 < psi.
 Proof.
-  pose proof (B_sq_pos W0 (proj1 (H3 _ hyp))). pose proof T_2. pose proof n_1. pose proof v_pos.
-  pose proof v_M. pose proof f_range. pose proof w_pos. unfold rho.
+  pose proof (B_sq_pos W0 (proj1 (given Spec.H3))). pose proof T_2. pose proof n_1. pose proof v_pos.
+  pose proof v_M. pose proof f_range. pose proof w_pos. unfold psi.
   apply Rdiv_lt_0_compat; [|apply Rmult_lt_0_compat; lra].
   apply Rmult_lt_0_compat; [|assumption]. apply Rmult_lt_0_compat; [|apply Rdiv_lt_0_compat; lra].
   apply Rmult_lt_0_compat; lra.
@@ -820,7 +793,7 @@ Qed.
 (** Theorem 1 (a): a sequence that is not settled gains in every gap. *)
 Theorem gap_growth W W' s i tau : Low W -> Moves D W W' s -> 0 <= s ->
   (i < n)%nat -> (tau < T)%nat -> tau <> opt i -> Dl i / 4 <= EE W i ->
-  gap D opt W i tau + s / rho <= gap D opt W' i tau.
+  gap D opt W i tau + s / psi <= gap D opt W' i tau.
 Proof.
   intros HL HM Hs Hi Ht Hne HE. rewrite (gap_step W W' s i tau HM).
   apply Rplus_le_compat_l.
@@ -832,8 +805,8 @@ Proof.
   set (g := @norm E (G W)) in *. set (P := mdot d (G W) (pair_row D opt i tau)) in *.
   assert (Hg : g <= 2 * B ^ 2 * (INR n * M)).
   { eapply Rle_trans; [exact Hu|]. apply Rmult_le_compat_l; lra. }
-  replace (s / rho) with (s * (/ (2 * B ^ 2 * (INR n * M)) * (f * w * v / (16 * INR T))))
-    by (unfold rho; field; repeat split; try lra; exact HB0).
+  replace (s / psi) with (s * (/ (2 * B ^ 2 * (INR n * M)) * (f * w * v / (16 * INR T))))
+    by (unfold psi; field; repeat split; try lra; exact HB0).
   replace (s / g * P) with (s * (/ g * P)) by (field; lra).
   apply Rmult_le_compat_l; [assumption|].
   assert (0 < f * w * v / (16 * INR T)).
@@ -870,9 +843,9 @@ Proof.
     apply (Rmult_le_compat_r _ _ _ (Rlt_le _ _ Hc)) in Hlow.
     replace (2 * f * sqrt w / (3 * INR T * INR n) * total W * (3 * INR T * INR n / (2 * f * sqrt w)))
       with (total W) in Hlow by (field; lra). exact Hlow. }
-  pose proof (C3 _ hyp) as HC3.
+  pose proof (given C3) as HC3.
   assert (Hsg : 0 <= s / g) by (apply Rmult_le_pos; [lra|left; now apply Rinv_0_lt_compat]).
-  assert (H1' : s / g * (2 * nu * total W) <= ln 2).
+  assert (J1' : s / g * (2 * nu * total W) <= ln 2).
   { apply Rle_trans with (s / g * (2 * nu * (g * (3 * INR T * INR n / (2 * f * sqrt w))))).
     - apply Rmult_le_compat_l; [assumption|]. apply Rmult_le_compat_l; lra.
     - eapply Rle_trans; [|exact HC3].
@@ -972,8 +945,8 @@ Variables (W : nat -> mat) (s : nat -> R).
 Hypothesis start : W 0%nat = W0.
 Hypothesis run : Run D W s.
 
-Lemma growth_pos t : 0 <= s t -> 0 <= s t / rho.
-Proof. intros Hs. apply Rmult_le_pos; [assumption|left; apply Rinv_0_lt_compat, rho_pos]. Qed.
+Lemma growth_pos t : 0 <= s t -> 0 <= s t / psi.
+Proof. intros Hs. apply Rmult_le_pos; [assumption|left; apply Rinv_0_lt_compat, psi_pos]. Qed.
 
 (** A sequence with E_i < Dl/2 stays so. *)
 Lemma stays t i : Low (W t) -> 0 <= s t <= sbar -> (i < n)%nat ->
@@ -996,7 +969,7 @@ Qed.
 Lemma low_before t : (forall r, (r < t)%nat -> 0 <= s r <= sbar) -> Low (W t).
 Proof.
   induction t as [|t IH]; intros Hs.
-  - rewrite start. exact (proj1 (H3 _ hyp)).
+  - rewrite start. exact (proj1 (given Spec.H3)).
   - assert (HL : Low (W t)) by (apply IH; auto). pose proof (Hs t ltac:(lia)) as Hst.
     intros i tau Hi Ht Hne.
     destruct (Rle_dec (Dl i / 4) (EE (W t) i)) as [Hge|Hlt].
@@ -1035,9 +1008,6 @@ Qed.
 
 Definition Settled (t : nat) : Prop :=
   forall i, (i < n)%nat -> exists k, (k <= t)%nat /\ EE (W k) i < Dl i / 2.
-
-Definition LargeLog (Lam : R) : Prop :=
-  forall i, (i < n)%nat -> ln (4 * (INR T - 1) * Dh i / Dl i) <= Lam.
 
 (** If steps at which a sequence is not settled raise its gaps by a_t, it is settled when these add
     up to Lam + e0. *)
@@ -1082,20 +1052,20 @@ Proof.
 Qed.
 
 (** All are settled when the path is as long as S_1, ... *)
-Theorem settled Lam t : LargeLog Lam -> rho * (Lam + e0) <= sum t s -> Settled t.
+Theorem settled Lam t : LargeLog Lam -> psi * (Lam + e0) <= sum t s -> Settled t.
 Proof.
-  intros HLam HS. pose proof rho_pos as Hr. apply (settled_by (fun r => s r / rho) Lam); [assumption| |].
+  intros HLam HS. pose proof psi_pos as Hr. apply (settled_by (fun r => s r / psi) Lam); [assumption| |].
   - intros r i tau Hi Ht Hne HE.
     apply (gap_growth _ _ _ i tau (never_given_up r) (run r) (proj1 (lengths r))); assumption.
-  - unfold Rdiv. rewrite sum_scal_r. apply (Rmult_le_reg_l rho); [assumption|].
-    replace (rho * (sum t s * / rho)) with (sum t s) by (field; lra). exact HS.
+  - unfold Rdiv. rewrite sum_scal_r. apply (Rmult_le_reg_l psi); [assumption|].
+    replace (psi * (sum t s * / psi)) with (sum t s) by (field; lra). exact HS.
 Qed.
 
 (** ... so that the first such step has S_(t1) <= S_1 + sbar. *)
 Theorem settled_first Lam t1 : LargeLog Lam -> (forall r, (r < t1)%nat -> ~ Settled r) ->
-  sum t1 s <= rho * (Lam + e0) + sbar.
+  sum t1 s <= psi * (Lam + e0) + sbar.
 Proof.
-  intros HLam Hno. pose proof rho_pos as Hr. pose proof e0_pos as He. destruct (lengths 0%nat) as [H00 H01].
+  intros HLam Hno. pose proof psi_pos as Hr. pose proof e0_pos as He. destruct (lengths 0%nat) as [H00 H01].
   assert (HL : 0 <= Lam).
   { pose proof some as Hn. eapply Rle_trans; [|apply (HLam 0%nat Hn)].
     pose proof (Dl_pos 0%nat Hn). pose proof (Dl_Dh 0%nat Hn). pose proof T_2.
@@ -1105,8 +1075,8 @@ Proof.
     rewrite <- ln_1. left. apply ln_increasing; [lra|].
     unfold Rdiv in *. rewrite Rmult_assoc. nra. }
   destruct t1 as [|t1]; simpl sum.
-  - assert (0 <= rho * (Lam + e0)) by (apply Rmult_le_pos; lra). lra.
-  - destruct (Rle_dec (rho * (Lam + e0)) (sum t1 s)) as [Hle|Hlt].
+  - assert (0 <= psi * (Lam + e0)) by (apply Rmult_le_pos; lra). lra.
+  - destruct (Rle_dec (psi * (Lam + e0)) (sum t1 s)) as [Hle|Hlt].
     + exfalso. apply (Hno t1 ltac:(lia)). now apply (settled Lam).
     + pose proof (lengths t1). lra.
 Qed.
@@ -1126,7 +1096,7 @@ Proof.
   intros HK Hset. pose proof v_pos as Hv. pose proof v_M as HvM. constructor.
   - apply rows_pos; [exact some|exact T_two].
   - exact HK.
-  - intros k Hk. apply (row_norm D opt T_pos opt_in); [apply (h_bound _ hyp)|exact T_two|assumption].
+  - intros k Hk. apply (row_norm D opt T_pos opt_in); [apply (given h_bound)|exact T_two|assumption].
   - lra.
   - intros m k Hk. destruct (row_in D opt T_pos k T_two Hk) as [Hi [Htk Hne]].
     set (U := W (t1 + m)%nat). set (i := seq_of D k) in *. set (tau := tok_of D opt k) in *.
@@ -1143,13 +1113,13 @@ Proof.
     2:{ unfold row_weight, weight. fold i tau. rewrite (phi_gap D opt U i tau). unfold sgap, EE. ring. }
     pose proof (exp_pos (- gap D opt U i tau)). split; (apply Rmult_le_compat_r; [lra|]).
     + apply Rle_trans with (exp (- score i (opt i)) * / 2 * (Dl i / 2)).
-      * pose proof (proj2 (h_low _ hyp) i Hi). lra.
+      * pose proof (proj2 (given h_low) i Hi). lra.
       * apply Rmult_le_compat; [lra|lra| |lra]. apply Rmult_le_compat; lra.
     + apply Rle_trans with (exp (- (score i (opt i) - Dh i)) * 1 * Dh i).
       * apply Rmult_le_compat; [|lra| |lra].
         { apply Rmult_le_pos; lra. }
         apply Rmult_le_compat; lra.
-      * pose proof (h_high _ hyp i Hi). lra.
+      * pose proof (given h_high i Hi). lra.
   - intros m. rewrite Nat.add_succ_r. apply (moves_rows D opt some T_two opt_in), run.
   - intros m; apply lengths.
 Qed.
@@ -1225,8 +1195,8 @@ Qed.
 Theorem unequal_complete Lam Lambda : LargeLog Lam ->
   0 <= Lambda -> INR N * (4 * (M / v)) / exp 1 <= Lambda * exp Lambda ->
   exists Wmm, WSVM D opt Wmm /\
-    (forall t1, rho * (Lam + e0) <= sum t1 s -> Settled t1) /\
-    (forall t1, (forall r, (r < t1)%nat -> ~ Settled r) -> sum t1 s <= rho * (Lam + e0) + sbar) /\
+    (forall t1, psi * (Lam + e0) <= sum t1 s -> Settled t1) /\
+    (forall t1, (forall r, (r < t1)%nat -> ~ Settled r) -> sum t1 s <= psi * (Lam + e0) + sbar) /\
     forall t1 t, Settled t1 -> (t1 <= t)%nat ->
       let Sp := sum t s - sum t1 s in
       let Xi := margin D Wmm in
@@ -1298,7 +1268,7 @@ Proof.
   intros Hi Hj Hij HT Hoi Hoj HB Hmu Hmu0 Ha Hpo. rewrite <- sum_scal. apply sum_le; intros tau Ht.
   assert (HCS : forall k l sg ta, (k < n D)%nat -> (l < n D)%nat -> (sg < T D)%nat -> (ta < T D)%nat ->
             Rabs (dot (d D) (X D k sg) (X D l ta)) <= B ^ 2).
-  { intros k l sg ta H1 H2 H3 H4.
+  { intros k l sg ta J1 J2 J3 H4.
     eapply Rle_trans; [apply (@cauchy_schwarz (vec_space (d D)) (X D k sg) (X D l ta))|].
     replace (B ^ 2) with (B * B) by ring.
     apply Rmult_le_compat; [apply sqrt_pos|apply sqrt_pos|apply (HB k sg)|apply (HB l ta)]; auto. }

@@ -179,14 +179,6 @@ End Geometry.
 
 (** ** The two spaces of the book *)
 
-Definition vec := nat -> R.
-Definition mat := nat -> nat -> R.
-
-Definition dot (d : nat) (x y : vec) : R := sum d (fun a => x a * y a).
-
-Definition mdot (d : nat) (A B : mat) : R :=
-  sum d (fun a => sum d (fun b => A a b * B a b)).
-
 Definition vec_space (d : nat) : Space.
 Proof.
   refine (mkSpace vec (fun _ => 0) (fun x y a => x a + y a) (fun c x a => c * x a) (dot d)
@@ -210,14 +202,6 @@ Proof.
     rewrite <- sum_scal; apply sum_ext; intros; ring.
   - apply sum_nonneg; intros; apply sum_nonneg; intros; apply Rle_0_sqr.
 Defined.
-
-Definition vnorm (d : nat) (x : vec) : R := sqrt (dot d x x).
-Definition mnorm (d : nat) (A : mat) : R := sqrt (mdot d A A).
-
-(** The product x y' of two vectors, and x' W y. *)
-Definition outer (x y : vec) : mat := fun a b => x a * y b.
-Definition bilin (d : nat) (x : vec) (W : mat) (y : vec) : R :=
-  sum d (fun a => sum d (fun b => x a * W a b * y b)).
 
 Lemma bilin_outer d x W y : bilin d x W y = mdot d (outer x y) W.
 Proof.
@@ -255,6 +239,10 @@ Proof.
   - intros H C; simpl; unfold mdot.
     apply sum_ext; intros; apply sum_ext; intros; now rewrite H.
 Qed.
+
+Lemma lin_entries d N c (z : nat -> mat) a b :
+  @lin (mat_space d) N c z a b = sum N (fun k => c k * z k a b).
+Proof. induction N as [|N IH]; [reflexivity|]. simpl in *; unfold madd, mscal; now rewrite IH. Qed.
 
 Print Assumptions cauchy_schwarz.
 Print Assumptions eqv_entries.

@@ -2,11 +2,12 @@
 
 * A box whose label stands in `checked.toml` ends with the badge, a link to its statement on the
   page; ``{rocq}`label` `` is the badge in running text, for an equation.
-* ``{checked} statements`` lists, chapter by chapter, the boxes with the text of their theorems as
-  `proofs/` has it; ``{checked} files`` the files, with what stands for what and the definitions
-  that these theorems use; ``{checked} axioms`` what they may rest on.
+* ``{checked} statements`` lists, chapter by chapter, the boxes with their text in Spec.v;
+  ``{checked} definitions`` has what Spec.v says before them; ``{checked} axioms`` has what they
+  rest on.
 
-A label that no chapter has, and a theorem that no file has, stop the build.
+The build stops unless the labels, the statements of Spec.v and the theorems of Closed.v are the
+same list.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from docutils import nodes
 from generated import Generated, SourceError, boxes, read_first, refuse
 from reference_statements import Statement, read_statements
-from rocq_source import AROUND, Proofs, Sentence
+from rocq_source import Spec
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
@@ -31,41 +32,53 @@ SAID = "A machine has checked a proof of this, for sequences of one length"
 
 @dataclass(frozen=True)
 class Entry:
-    """A box, and the theorems that say it or a part of it."""
+    """What of a box is stated, if not all of it, and how to read the one in the other."""
 
-    proved: list[str]
     part: str = ""
     note: str = ""
 
 
 class Checked:
-    """The table and the proofs, read once a build.
+    """The table and the statements, read once a build.
 
     Raises
     ------
     SourceError
-        If an entry has another form, or names a label or a theorem that is not there.
+        If an entry has another form or no box, or a box no statement or no proof.
     """
 
-    def __init__(self, source: Path = SOURCE, proofs: Proofs | None = None) -> None:
+    def __init__(self, source: Path = SOURCE, spec: Spec | None = None) -> None:
         given = tomllib.loads(source.read_text(encoding="utf8"))
         self.axioms: dict[str, str] = given.pop("axioms", {})
-        self.proofs = proofs or Proofs()
+        self.spec = spec or Spec()
         try:
             self.entries = {label: Entry(**fields) for label, fields in given.items()}
         except TypeError as error:
-            wanted = "expected `proved`, and perhaps `part` and `note`, of each label"
+            wanted = "expected perhaps `part` and `note` of each label"
             raise SourceError(f"{source.name}: {wanted}; got {error}") from error
         stated = read_statements()
+        labels = {name_of(label) for label in self.entries}
+        names = set(self.spec.statements)
         wrong = {
             "labels of boxes or equations of the chapters": set(self.entries) - set(stated),
-            "a theorem for each label": {k for k, each in self.entries.items() if not each.proved},
+            "definitions of type Prop, and no others, among the statements of Spec.v": (
+                self.spec.misplaced()
+            ),
+            "a statement of Spec.v for each label": labels - names,
+            "a label for each statement of Spec.v": names - labels,
+            "`Theorem x : Box.x` in Closed.v, and its assumptions printed, for each statement": (
+                names - self.spec.proved()
+            ),
+            "a statement of Spec.v for each theorem of it in Closed.v": self.spec.proved() - names,
         }
         refuse(source, wrong)
         # in the order of the chapters
         self.boxes = {label: box for label, box in stated.items() if label in self.entries}
-        self.names = list(dict.fromkeys(n for each in self.entries.values() for n in each.proved))
-        self.used = self.proofs.used(self.names)
+
+
+def name_of(label: str) -> str:
+    """The name that a box has in Spec.v."""
+    return label.replace("-", "_")
 
 
 def badge(label: str, entry: Entry) -> CheckedNode:
@@ -112,31 +125,15 @@ def fenced(language: str, text: str) -> list[str]:
     return [f"```{{code-block}} {language}", ":class: wrapped", "", text, "```", ""]
 
 
-def code(sentences: list[Sentence]) -> list[str]:
-    """Sentences as blocks of code: what the section assumes once, above all that assume it."""
-    blocks: dict[tuple[Sentence, ...], list[Sentence]] = {}
-    for each in sentences:
-        assumed = tuple(line for line in each.around if line.kind in AROUND)
-        blocks.setdefault(assumed, []).append(each)
-    out = []
-    for block in blocks.values():
-        used = {line for each in block for line in each.shown_with()}
-        lines = dict.fromkeys(line for each in block for line in each.around)
-        above = [line.text for line in lines if line in used]
-        texts = [each.text for each in block]
-        out += fenced("coq", "\n\n".join(["\n".join(above), *texts] if above else texts))
-    return out
-
-
 class CheckedTable(Generated):
-    """``{checked} statements``, ``{checked} files`` and ``{checked} axioms``."""
+    """``{checked} statements``, ``{checked} definitions`` and ``{checked} axioms``."""
 
     required_arguments = 1
     kept, source = STATE, SOURCE
 
     def lines(self, state: Checked) -> list[str]:
-        for file in state.proofs.files.values():
-            self.env.note_dependency(str(file.path))
+        for path in (state.spec.path, state.spec.closed):
+            self.env.note_dependency(str(path))
         return getattr(self, self.arguments[0])(state)
 
     def statements(self, state: Checked) -> list[str]:
@@ -145,32 +142,21 @@ class CheckedTable(Generated):
             if box.chapter != chapter:
                 chapter = box.chapter
                 out += [f":::{{rubric}} {{ref}}`{box.anchor}`", ":::", ""]
-            out += self.entry(box, state.entries[label], state.proofs)
+            out += self.entry(box, state.entries[label], state.spec)
         return out
 
-    def entry(self, box: Statement, entry: Entry, proofs: Proofs) -> list[str]:
+    def entry(self, box: Statement, entry: Entry, spec: Spec) -> list[str]:
         title = "" if box.kind == "equation" else f" ({box.title})"
         name = box.linked("Equation ") + title
         extent = f"In part: {entry.part}" if entry.part else "All of it"
         out = [f"[{name}]{{#rocq-{box.label}}}. {extent}.", entry.note, ""]
-        stems = list(dict.fromkeys(full.partition(".")[0] for full in entry.proved))
-        out += ["::::{dropdown} The statement in Rocq", ""]
-        for stem in stems:
-            of_file = [full for full in entry.proved if full.partition(".")[0] == stem]
-            out += [f"From [`{stem}.v`](#rocq-file-{stem.lower()}):", ""]
-            out += code([proofs.stated(full) for full in of_file])
-        return [*out, "::::", ""]
+        text = fenced("coq", spec.statements[name_of(box.label)])
+        return [*out, "::::{dropdown} The statement in Rocq", "", *text, "::::", ""]
 
-    def files(self, state: Checked) -> list[str]:
-        stems = {full.partition(".")[0] for full in state.names} | set(state.used)
+    def definitions(self, state: Checked) -> list[str]:
         out = []
-        for stem, file in state.proofs.files.items():
-            if stem in stems:
-                title, _, head = file.head.partition("\n")
-                out += [f"[`{stem}.v`]{{#rocq-file-{stem.lower()}}}: {title}.", ""]
-                out += ["::::{dropdown} What stands for what, and the definitions", ""]
-                out += fenced("text", head.strip()) + code(state.used.get(stem, []))
-                out += ["::::", ""]
+        for title, text in state.spec.chapters:
+            out += [f"::::{{dropdown}} {title}", "", *fenced("coq", text), "::::", ""]
         return out
 
     def axioms(self, state: Checked) -> list[str]:

@@ -1,4 +1,4 @@
-"""The badge "checked by Rocq" stands on a theorem that is there, and the page quotes the files."""
+"""The badge "checked by Rocq" stands on a statement of Spec.v that Closed.v proves."""
 
 import re
 from dataclasses import replace
@@ -6,34 +6,28 @@ from types import SimpleNamespace
 
 import attnbias_checked as extension
 import pytest
-from attnbias_checked import Checked, CheckedTable
+from attnbias_checked import Checked, CheckedTable, name_of
 from docutils import nodes
 from generated import SourceError
 from reference_statements import BOX, read_statements
-from rocq_source import STATED, File, Proofs, without_comments
+from rocq_source import BOX as MODULE
+from rocq_source import PROOFS, Spec, named, without_comments
 from sphinx_proof.nodes import theorem_node
 
 from tools.chapters import notebook_sources
 
-FILE = """(** * A title
-
-    - [l]: what it says. *)
-Definition half (x : R) : R := x / 2. Definition other : R := 7.
-Section S.
-Variable x : R. (* not a Theorem gone : False. *)
-Hypothesis h : 0 < x.
-Notation y := (half x). Notation unused := (other).
+SPEC = """(** * A title *)
+Require Import Reals.
+(** ** Numbers *)
+(** A half. *)
+Definition half (x : R) : R := x / 2.
+Module Box.
 (** A quarter is less. *)
-Lemma l : forall other, other = 0 -> half (half x) < 1.5 * x.
-Proof. intros. Lemma inner : True. Qed.
-End S.
-Theorem free : half 1 < 1.
-Proof. Admitted. Qed.
-Print Assumptions l. Print Assumptions
-  missing.
-Print Assumptions free.
+Definition rate_m1 : Prop := forall x, half (half x) < 1.5 * x.
+End Box.
 """
-TABLE = '[axioms]\na = "words"\n[rate-m1]\nproved = ["A.l"]\npart = "a <part>"\nnote = "read so."\n'
+CLOSED = "Theorem rate_m1 : Box.rate_m1.\nProof. exact A.l. Qed.\nPrint Assumptions rate_m1.\n"
+TABLE = '[axioms]\na = "words"\n[rate-m1]\npart = "a <part>"\nnote = "read so."\n'
 
 
 @pytest.fixture(scope="module")
@@ -43,16 +37,13 @@ def checked():
 
 @pytest.fixture
 def small(tmp_path):
-    (tmp_path / "A.v").write_text(FILE, encoding="utf8")
-    (tmp_path / "B.v").write_text(
-        "From attnbias Require Import A.\nTheorem b : other = 7.\nPrint Assumptions b.\n"
-    )
-    (tmp_path / "_CoqProject").write_text("-Q . attnbias\nA.v\nB.v\n")
     source = tmp_path / "checked.toml"
 
-    def read(table=TABLE):
+    def read(table=TABLE, spec=SPEC, closed=CLOSED):
         source.write_text(table, encoding="utf8")
-        return Checked(source, Proofs(tmp_path))
+        (tmp_path / "Spec.v").write_text(spec, encoding="utf8")
+        (tmp_path / "Closed.v").write_text(closed, encoding="utf8")
+        return Checked(source, Spec(tmp_path))
 
     return read
 
@@ -74,11 +65,21 @@ def supposed():
 ONE_LENGTH, EXPONENTIAL = "for sequences of one length", "for the exponential loss"
 
 
+def uses(spec, name):
+    """Names of the definitions that a statement is made with."""
+    texts, found, waiting = named(spec.text), set(), [name]
+    while waiting:
+        words = set(re.findall(r"[\w']+", without_comments(texts[waiting.pop()])))
+        waiting += words & set(texts) - found
+        found |= words & set(texts)
+    return found
+
+
 def overclaims(checked, supposed):
     """Badges that say more than theorems on sequences of one length and on the exponential loss."""
     found = set()
     for label, entry in checked.entries.items():
-        model = {each.name for each in checked.proofs.used(entry.proved).get("Model", [])}
+        model = uses(checked.spec, name_of(label))
         words = supposed(label)
         if re.search(r"unequal lengths|at most \$T\$", words) and ONE_LENGTH not in entry.part:
             found.add((label, ONE_LENGTH))
@@ -92,15 +93,29 @@ def lines(kind, state):
     return "\n".join(getattr(directive, kind)(state))
 
 
-def test_each_label_is_a_box_and_each_theorem_is_in_its_file(checked):
+def test_each_label_is_a_box_and_each_statement_is_quoted(checked):
     boxes = read_statements()
     assert len(checked.entries) > 20 and set(checked.entries) <= set(boxes)
-    for full in checked.names:
-        stem, _, name = full.partition(".")
-        assert re.search(rf"^(Theorem|Lemma) {name}\b", checked.proofs.files[stem].text, re.M)
     quoted = lines("statements", checked)
-    assert all(f"rocq-{label}}}" in quoted for label in checked.entries)
-    assert all(checked.proofs.stated(full).text in quoted for full in checked.names)
+    for label in checked.entries:
+        assert f"rocq-{label}}}" in quoted and checked.spec.statements[name_of(label)] in quoted
+
+
+def test_the_page_has_all_of_the_statements_file(checked):
+    """But the headings of its chapters, which are the page's own."""
+    shown = lines("definitions", checked) + lines("statements", checked)
+    squeezed = lambda text: " ".join(text.split())  # noqa: E731
+    sentences = re.split(r"\n\n|\n(?=\(\*\*)", checked.spec.text)
+    kept = [each for each in sentences if not re.match(r"\(\*\* \*\*|(Module|End) Box", each)]
+    assert len(kept) > 60 and [each for each in kept if squeezed(each) not in squeezed(shown)] == []
+
+
+def test_the_statements_need_no_proof_and_no_other_file():
+    bare = without_comments((PROOFS / "Spec.v").read_text(encoding="utf8"))
+    assert not re.search(r"\b(Proof|Theorem|Lemma|Qed|Defined|attnbias|Hypothesis|Ltac)\b", bare)
+    for path in PROOFS.glob("*.v"):
+        others = re.findall(r"\bModule\b.*", without_comments(path.read_text(encoding="utf8")))
+        assert others == ([f"Module {MODULE}."] if path.name == "Spec.v" else []), path.name
 
 
 def test_a_badge_says_for_which_lengths_and_losses(checked, supposed):
@@ -110,31 +125,24 @@ def test_a_badge_says_for_which_lengths_and_losses(checked, supposed):
 @pytest.mark.parametrize("label", ["rate-m1", "rate-m2", "unequal-rate", "theorem-1", "lemma-4"])
 def test_a_badge_that_says_too_much_is_found(checked, supposed, label):
     bare = {label: replace(checked.entries[label], part="")}
-    state = SimpleNamespace(entries=bare, proofs=checked.proofs)
+    state = SimpleNamespace(entries=bare, spec=checked.spec)
     assert {where for where, _ in overclaims(state, supposed)} == {label}
 
 
 def test_no_set_of_hypotheses_is_empty(checked):
     """Each record of hypotheses, and each kind of run, is met by the pair or the triples."""
-    records = {
-        each.name
-        for found in checked.used.values()
-        for each in found
-        if each.kind == "Record" and re.search(r":\s*Prop\s*:=", each.bare)
-    }
+    texts = named(checked.spec.text)
+    records = {k for k, text in texts.items() if re.search(r"\bRecord [^{]*: Prop := \{", text)}
+    assert records == {"Setting", "NearlyOrthogonal", "UnequalScores", "DualWeights"}
     wanted = records | {"Complementary", "Run", "GD", "PolyakRun"}
-    assert {"Setting", "NearlyOrthogonal", "UnequalScores", "KKT"} <= records
-    files = checked.proofs.files
-    stated = [
-        *files["Pair"].sentences,
-        *files["Triples"].sentences,
-        *(each for each in files["Gradient"].sentences if each.name == "run_exists"),
-    ]
     concluded = set()
-    for each in stated:
-        if each.kind in STATED:
-            said = each.bare.partition("exists ")[2] + each.bare.rpartition("->")[2]
-            concluded |= wanted & set(re.findall(r"\w+", said))
+    for stem in ("Pair", "Triples", "Gradient"):
+        for name, text in named((PROOFS / f"{stem}.v").read_text(encoding="utf8")).items():
+            if re.search(r"^(Theorem|Lemma)", text, re.M) and (
+                stem != "Gradient" or name == "run_exists"
+            ):
+                said = text.partition("exists ")[2] + text.rpartition("->")[2]
+                concluded |= wanted & set(re.findall(r"\w+", said))
     assert wanted - concluded == set()
 
 
@@ -145,60 +153,56 @@ def test_words_of_the_table_are_plain_where_no_markup_is_read(checked):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("where", "old", "new", "said"),
     [
-        ("rate-m1", "rate-m9", "rate-m9"),
-        ("A.l", "A.ll", "A.ll"),
-        ("A.l", "C.l", "C.l"),
-        ("A.l", "l", "got l"),
-        ("A.l", "A.half", "A.half"),  # a definition
-        ("A.l", "A.inner", "A.inner"),  # inside a proof
-        ("A.l", "A.gone", "A.gone"),  # in a comment
-        ('"A.l"', "", "rate-m1"),
-        ("part", "parts", "parts"),
+        ("table", "rate-m1", "rate-m9", "rate-m9"),  # no box
+        ("table", "rate-m1", "rate-m2", "rate_m2"),  # a box without a statement
+        ("table", "[rate-m1]", "[rate-m1]\n[rate-m2]", "rate_m2"),
+        ("table", "part", "parts", "parts"),
+        ("spec", "End Box", "Definition rate_m2 : Prop := True.\nEnd Box", "rate_m2"),  # no box
+        ("spec", "rate_m1 :", "rate_m1 (x : R) :", "rate_m1"),
+        ("spec", "Definition rate_m1", "Theorem rate_m1", "Theorem"),
+        ("spec", "End Box.\n", "End Box.\nDefinition more : Prop := True.\n", "more"),
+        ("spec", "Module Box", "Module Other", "rate_m1"),
+        ("closed", "Box.rate_m1", "Box.rate_m2", "rate_m1"),
+        ("closed", "Box.rate_m1", "forall x, Box.rate_m1", "rate_m1"),
+        ("closed", "Theorem rate_m1", "Theorem other", "rate_m1"),
+        ("closed", "Theorem rate_m1", "Definition rate_m1", "rate_m1"),
+        (
+            "closed",
+            "Theorem rate_m1 : Box.rate_m1.",
+            "(* Theorem rate_m1 : Box.rate_m1. *)",
+            "rate",
+        ),
+        ("closed", "Print Assumptions rate_m1.", "", "assumptions printed"),
+        ("closed", "Theorem", "Section S.\nHypothesis h : False.\nTheorem", "rate_m1"),
+        ("closed", "Print", "Theorem m : Box.m.\nPrint Assumptions m.\nPrint", "each theorem"),
     ],
 )
-def test_a_broken_entry_is_refused(small, old, new, said):
-    assert list(small().entries) == ["rate-m1"]
+def test_a_gap_between_the_three_lists_is_refused(small, where, old, new, said):
+    texts = {"table": TABLE, "spec": SPEC, "closed": CLOSED}
+    assert list(small(**texts).entries) == ["rate-m1"] and old in texts[where]
     with pytest.raises(SourceError, match=said):
-        small(TABLE.replace(old, new, 1))
+        small(**texts | {where: texts[where].replace(old, new, 1)})
 
 
-def test_a_theorem_whose_assumptions_nobody_printed_is_refused(small, tmp_path):
-    small()
-    (tmp_path / "A.v").write_text(FILE.replace("Print Assumptions l.", ""), encoding="utf8")
-    with pytest.raises(SourceError, match="assumptions are printed; got A.l"):
-        small()
-
-
-def test_a_statement_is_shown_with_what_its_section_assumes(small):
+def test_a_statement_is_shown_below_its_comment(small):
     shown = lines("statements", small())
-    assert shown.count("{code-block} coq") == 1 and "In part: a <part>.\nread so." in shown
-    for line in (
-        "Variable x : R.",
-        "Hypothesis h : 0 < x.",
-        "(** A quarter is less. *)",
-    ):
-        assert shown.count(line) == 1
-    assert "half (half x) < 1.5 * x." in shown and "Notation" not in shown
-    assert not re.search("Proof|unused|gone|inner|free", shown)
-    free = lines("statements", small(TABLE.replace("A.l", "A.free")))
-    assert "Theorem free : half 1 < 1." in free and "Hypothesis" not in free
+    assert "In part: a <part>.\nread so." in shown
+    assert "(** A quarter is less. *)\nDefinition rate_m1 : Prop" in shown
+    assert "half (half x) < 1.5 * x.\n```" in shown and "x / 2" not in shown
 
 
-def test_the_definitions_that_a_statement_uses_are_shown(small):
-    shown = lines("files", small())
-    assert "Definition half" in shown and "other" not in shown  # `other` is bound in l
-    assert "]{#rocq-file-a}: A title." in shown and "\n- [l]: what it says.\n" in shown
-    imported = small(TABLE.replace("A.l", "B.b")).used
-    assert [[each.name for each in found] for found in imported.values()] == [["other"]]
+def test_definitions_are_shown_under_their_headings(small):
+    shown = lines("definitions", small())
+    assert "{dropdown} Numbers\n" in shown and "(** A half. *)\nDefinition half" in shown
+    assert "A title" in shown and "rate_m1" not in shown
 
 
-def test_every_statement_of_the_proofs_is_read(checked):
-    for file in checked.proofs.files.values():
-        stated = re.findall(r"^(?:Theorem|Lemma) ([\w']+)", without_comments(file.text), re.M)
-        assert stated == [each.name for each in file.sentences if each.kind in STATED]
-        assert all(each.text in file.text for each in file.sentences)
+def test_two_readings_give_the_same_page(checked):
+    again = Checked()
+    for kind in ("statements", "definitions", "axioms"):
+        assert lines(kind, checked) == lines(kind, again)
 
 
 def test_comments_are_blanked_in_place():
@@ -228,9 +232,3 @@ def test_a_box_ends_with_its_badge(small):
     html = "".join(translator.body)
     assert 'href="book/checked#rocq-rate-m1"' in html and "in part: a &lt;part&gt;." in html
     assert html.endswith(">checked by Rocq</a>: a &lt;part&gt;")
-
-
-def test_a_file_without_a_head_or_imports_is_read(tmp_path):
-    path = tmp_path / "C.v"
-    path.write_text("Lemma c : True.\n")
-    assert (File(path).head, File(path).imports, File(path).asked()) == ("", [], set())

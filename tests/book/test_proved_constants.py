@@ -1,6 +1,6 @@
 """The constants that Rocq has checked are those that the library evaluates.
 
-Each constant is read by name from the text of `proofs/`, turned into a Python expression, and
+Each constant is read by name from the text of `proofs/Spec.v`, turned into a Python expression, and
 compared with what the library makes of tokens whose limits are all finite.
 """
 
@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from rocq_source import Proofs
+from rocq_source import Spec, named, without_comments
 
 from attnbias import NGD, Dataset, check_assumption1, solve_w_svm, train
 from attnbias.geometry.coherence import coherence_table, token_coherence
@@ -21,38 +21,39 @@ from attnbias.theorems.run import TraceView
 from attnbias.theorems.sharper.fast_rate import FLICKER, last_decade, least_lean, offset_before
 from attnbias.theorems.sharper.lower_bounds import norm_outside
 
-PROOFS = Proofs()
+SPEC = Spec().text
 # The same sums of a few hundred products, in another order.
 SAME = 1e-9
 NUMBER = re.compile(r"\b\d+\b")
 
-# name of the constant: file, name of the sentence, and where in it the expression stands
+# name of the constant: name of the definition or of the field of a record in Spec.v, and where in
+# it the expression stands
 PIECES = {
-    "C1": ("Unequal", "C1", r"-> (eps i <= .+)$"),
-    "C2": ("Unequal", "C2", r": (.+)$"),
-    "C3": ("Unequal", "C3", r": (.+)$"),
-    "f, no gap negative": ("Unequal", "H3", r"e0 = 0 /\\ f = (.+?)\)"),
-    "f, a gap negative": ("Unequal", "H3", r"0 <= e0 /\\ f = (.+?) /\\"),
-    "H3": ("Unequal", "H3", r"-> (exp e0 .+?)\)\)$"),
-    "rho": ("Unequal", "rho", r":= (.+)\.$"),
-    "S_1": ("Unequal", "LargeLog", r"-> (ln .+) <= Lam\.$"),
-    "Assumption 1, first half": ("Lemma3", "first_half", r": (.+)$"),
-    "Assumption 1, second half": ("Lemma3", "second_half", r": (.+)$"),
-    "Lemma 3": ("Lemma3", "steps_short", r": (.+)\.$"),
-    "M1, A": ("Runs", "rate_M1", r"-> (INR N [^>]+ <= Lambda \* exp Lambda) ->"),
-    "M1": ("Runs", "rate_M1", r"mcorr D \(W t\) Wmm <= (.+)\.$"),
-    "M2, lambda": ("M2", "rate_M2", r"-> (lam \^ 2 .+? <= Xi \^ 2)\)"),
-    "M2, rho": ("M2", "rate_M2", r"let rho := (.+?) in"),
-    "M2, bound": ("M2", "rate_M2", r"let bound := (.+?) in"),
-    "M2, along": ("M2", "rate_M2_order", r"mcorr D \(W t\) Wmm <= (R \^ 2 / .+?)\) /\\"),
-    "M2, order": ("M2", "rate_M2_order", r"<= sum t s -> 1 - mcorr D \(W t\) Wmm <= (.+)\)\.$"),
+    "C1": ("C1", r"-> (eps i <= .+)$"),
+    "C2": ("C2", r": (.+)$"),
+    "C3": ("C3", r": (.+)$"),
+    "f, no gap negative": ("H3", r"e0 = 0 /\\ f = (.+?)\)"),
+    "f, a gap negative": ("H3", r"0 <= e0 /\\ f = (.+?) /\\"),
+    "H3": ("H3", r"-> (exp e0 .+?)\)\)$"),
+    "rho": ("psi", r":= (.+)\.$"),
+    "S_1": ("LargeLog", r"-> (ln .+) <= Lam\.$"),
+    "Assumption 1, first half": ("first_half", r": (.+)$"),
+    "Assumption 1, second half": ("second_half", r": (.+)$"),
+    "Lemma 3": ("lemma_3", r"-> (12 / 10 .+? <= .+?) ->"),
+    "M1, A": ("A_of", r":= (.+)\.$"),
+    "M1": ("M1_bound", r":= (.+)\.$"),
+    "M2, lambda": ("SmallLambda", r"-> (lam \^ 2 .+? <= .+)\.$"),
+    "M2, rho": ("M2_bound", r"let Q_star := (.+?) in"),
+    "M2, bound": ("M2_bound", r"Q_star := .+? in (.+)\.$"),
+    "M2, along": ("rate_m2", r"mcorr D \(W t\) Wmm <= (R \^ 2 / .+?)\) /\\"),
+    "M2, order": ("rate_m2", r"<= sum t s -> 1 - mcorr D \(W t\) Wmm <= (.+)\)\.$"),
 }
-# terms of the proofs, and the names under which the values are handed over
+UNEQUAL = ("C1", "C2", "C3", "f, no gap negative", "f, a gap negative", "H3", "rho", "S_1")
+# terms of Spec.v, and the names under which the values are handed over
 TERMS = {
-    "mnorm (d D) (off D Wmm (W t0))": "offset",
     "mnorm (d D) F": "outside",
-    "mnorm (d D) Q0": "inside",
-    "height D Wmm (W t)": "height",
+    "mnorm (d D) Q": "inside",
+    "c t": "height",
     "margin D Wmm": "Xi",
     "Kinv k k": "corner",
     "alpha k": "alpha",
@@ -60,34 +61,32 @@ TERMS = {
     "Dh i": "Dh",
     "eps i": "eps",
     "INR (n D)": "n",
+    "INR (rows D)": "N",
     "INR ": "",
     "sum t s": "S",
     "(high / low)": "kappa",
     "(M / v)": "kappa",
-    "(hi / lo)": "kappa",
     "Rmax": "max",
     "^": "**",
     "\n": " ",
 }
 
 
-def sentence(stem: str, name: str) -> str:
-    """A definition, a theorem, a hypothesis or a field of a record, on one line."""
-    file = PROOFS.files[stem]
-    for each in file.sentences:
-        for found in (each, *each.around):
-            if found.name == name:
-                return " ".join(found.bare.split())
-        if each.kind == "Record" and (field := re.search(rf"\b{name} : [^;}}]+", each.bare)):
-            return " ".join(field.group().split())
-    raise LookupError(f"expected {name} in {stem}.v, found nothing of this name")
+def sentence(name: str) -> str:
+    """A definition, a statement or a field of a record of Spec.v, on one line."""
+    texts = named(SPEC)
+    if name in texts:
+        return " ".join(without_comments(texts[name]).split())
+    if field := re.search(rf"^  {name} : [^;}}]+", without_comments(SPEC), re.MULTILINE):
+        return " ".join(field.group().split())
+    raise LookupError(f"expected {name} in Spec.v, found nothing of this name")
 
 
 def piece(name: str) -> str:
-    stem, where, pattern = PIECES[name]
-    found = re.search(pattern, sentence(stem, where))
+    where, pattern = PIECES[name]
+    found = re.search(pattern, sentence(where))
     if found is None or not found.group(1).strip():
-        raise LookupError(f"expected the expression of {name} in {stem}.{where}")
+        raise LookupError(f"expected the expression of {name} in {where}")
     return found.group(1)
 
 
@@ -185,9 +184,10 @@ def sides(name: str, given: dict, text: str) -> list[tuple[float, float]]:
         assert math.isfinite(constants.largest_step)
         return [(ratio(text, v | {"sbar": constants.largest_step}), 1.0)]
     run, last, table = given["run"], -1, given["table"]
-    along = v | dict(phi_low=0.2, Lambda=given["at"].Lambda, S=7.0, sbar=0.3, offset=0.4)
+    along = v | dict(phi_low=0.2, Lambda=given["at"].Lambda, S=7.0, sbar=0.3, P=0.4)
     if name == "M1, A":
-        return [(ratio(text, along), 1.0)]
+        Lambda = given["at"].Lambda
+        return [(value(text, along), Lambda * math.exp(Lambda))]
     if name == "M1":
         return [(value(text, along), given["at"].m1_bound(7.0, 0.3, 0.4))]
     lean = least_lean(run)
@@ -203,13 +203,13 @@ def sides(name: str, given: dict, text: str) -> list[tuple[float, float]]:
     )
     if name == "M2, rho":
         radius = value(text, v | dict(phi_low=floor, sbar=longest, lam=lean))
-        found = value(piece("M2, bound"), ball | {"rho": radius})
+        found = value(piece("M2, bound"), ball | {"Q_star": radius})
         return [(found, table[3].bounds[last] ** 2)]
     if name == "M2, bound":
         wide = ball | {"inside": 99.0}  # the other side of the maximum, by hand
         return [
-            (value(text, ball | {"rho": radius}), table[3].bounds[last] ** 2),
-            (value(text, wide | {"rho": radius}), outside**2 + 99.0**2),
+            (value(text, ball | {"Q_star": radius}), table[3].bounds[last] ** 2),
+            (value(text, wide | {"Q_star": radius}), outside**2 + 99.0**2),
         ]
     decade = last_decade(run)
     R = 1.01 * offset_before(run, decade) + FLICKER * longest
@@ -258,7 +258,7 @@ def given(request):
 
 
 def handed(given, name: str) -> dict:
-    unequal = PIECES[name][0] == "Unequal"
+    unequal = name in UNEQUAL
     values = given.of_spread if unequal else given.of_equal
     return vars(given) | {"values": values, "sequences": given.spread}
 
@@ -279,9 +279,9 @@ def test_another_number_in_a_proof_is_found(given, name):
 
 
 def test_a_name_that_is_gone_is_said(monkeypatch):
-    monkeypatch.setitem(PIECES, "C1", ("Unequal", "C9", "(.+)"))
-    with pytest.raises(LookupError, match=r"C9 in Unequal\.v"):
+    monkeypatch.setitem(PIECES, "C1", ("C9", "(.+)"))
+    with pytest.raises(LookupError, match=r"C9 in Spec\.v"):
         piece("C1")
-    monkeypatch.setitem(PIECES, "C1", ("Unequal", "C2", r": ()"))
+    monkeypatch.setitem(PIECES, "C1", ("C2", r": ()"))
     with pytest.raises(LookupError, match="expected the expression of C1"):
         piece("C1")

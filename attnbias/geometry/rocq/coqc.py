@@ -17,7 +17,7 @@ from ..._files import as_path, locked, results_folder
 from ...errors import MissingExtraError, MissingFileError, SolverError
 
 PACKAGE = Path(__file__).parents[2]
-IMPORT = re.compile(r"^From attnbias Require Import\s+([^.]+)\.", re.MULTILINE)
+IMPORT = re.compile(r"^From attnbias Require (?:Import|Export)\s+([^.]+)\.", re.MULTILINE)
 AXIOM = re.compile(r"^([A-Za-z_][\w.']*) *(?::|$)", re.MULTILINE)
 
 

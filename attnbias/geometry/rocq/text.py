@@ -11,7 +11,7 @@ HEAD = """\
 
     n = {n} sequences of T = {T} tokens with d = {d} features, each an integer over {scale}.
     What each theorem says stands above it, in the words of the book. Whoever doubts the program
-    that wrote this file need only read these sentences, the definitions of Model.v that they are
+    that wrote this file need only read these sentences, the definitions of Spec.v that they are
     made of, and what `Print Assumptions` prints: no proof below rests on floats. *)
 
 Require Import Reals ZArith List.
