@@ -6,7 +6,8 @@
 
 Require Import Reals Lra Lia Arith Psatz.
 From attnbias Require Import Spec Sums Vectors Margin M1 SVM Model Gradient Differentiable Runs.
-From attnbias Require Import Offset M2 Lemma3 Theorem1 Lemma1 Unequal Tokens Rates Pair NoLock.
+From attnbias Require Import Offset M2 Lemma3 Theorem1 Lemma1 Unequal Tokens Rates Pair NoLock Lock.
+From attnbias Require Family.
 Open Scope R_scope.
 
 (** ** From matrices to the space of matrices *)
@@ -457,6 +458,37 @@ Qed.
 Theorem orthogonal_no_lock : Box.orthogonal_no_lock.
 Proof. exact NoLock.orthogonal_no_lock. Qed.
 
+(** ** A lock, and none *)
+
+Lemma query_square D : 0 < vnorm (d D) (query D 0) -> 0 < dot (d D) (query D 0) (query D 0).
+Proof. exact (@norm_pos_ip (vec_space (d D)) (query D 0)). Qed.
+
+Theorem score_lock : Box.score_lock.
+Proof.
+  intros D o a low Hsc Hq. apply query_square in Hq. split.
+  - intros Hal Hob W s t0 HR Hs Htog HF.
+    destruct (Lock.score_lock D o a low W s t0 Hsc Hal Hob Hq HR Hs Htog HF) as [H1 H2].
+    split; [exact H1|]. split; [exact H2|]. intros eta He [Hc|HG].
+    + apply H2. intros M. destruct (ngd_infinite eta He M) as [t Ht]. exists t.
+      rewrite (sum_ext t s (fun _ => eta)) by (intros; apply Hc). exact Ht.
+    + exact (score_lock_gd D o a low W eta t0 Hsc Hal Hob Hq He HG Htog HF).
+  - intros c HT Hc Hco Hca. exact (three_tokens D o a c low Hsc HT Hc Hco Hca).
+Qed.
+
+Theorem score_return : Box.score_return.
+Proof.
+  intros D o a low W s Hsc Hq Hal v_o v v_3 Hv Hnl HR Hs Htog ratio_a ratio_3.
+  apply query_square in Hq. rewrite sq_square in Hnl. split; [|split].
+  - intros t0 HF. assert (Ht0 : Together D o a (W t0)) by now apply (together_all D o a low Hsc W s).
+    destruct (Lock.score_return D o a low W s t0 Hsc Hal Hv Hnl Hq HR Hs Ht0 HF) as [H1 H2].
+    split; [|exact H2]. intros t Ht. exact (proj2 (H1 t Ht)).
+  - intros Hac. now apply (no_obtuse_angle D o a low W s).
+  - intros Hac HW. now apply (not_nearer D o a low W s).
+Qed.
+
+Theorem comparable_lengths : Box.comparable_lengths.
+Proof. exact Family.comparable_locks. Qed.
+
 Print Assumptions layer_gradient.
 Print Assumptions eq_paper_14.
 Print Assumptions tokens_smallest_loss.
@@ -487,3 +519,6 @@ Print Assumptions rate_m3.
 Print Assumptions unequal_settles.
 Print Assumptions unequal_rate.
 Print Assumptions orthogonal_no_lock.
+Print Assumptions score_lock.
+Print Assumptions score_return.
+Print Assumptions comparable_lengths.

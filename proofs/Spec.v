@@ -246,6 +246,57 @@ Definition LargeLog (Lam : R) : Prop :=
 
 End Unequal.
 
+(** One sequence, whose token o has the best score and a the next one. The book's third token may
+    be several of one score, [low]: then x_3 is their mean and phi_3 their attention together. *)
+Section Lock.
+Variables (D : problem) (o a : nat).
+Notation T := (T D). Notation d := (d D). Notation x := (X D 0%nat).
+Notation g := (score D 0%nat). Notation attention W := (phi D W 0%nat).
+
+(** What remains of a sum over all tokens without o and a; and the mean of the other tokens. *)
+Definition rest (f : nat -> R) : R :=
+  sum T (fun tau => if Nat.eq_dec tau o then 0 else if Nat.eq_dec tau a then 0 else f tau).
+Definition third : vec := fun i => / (INR T - 2) * rest (fun tau => x tau i).
+
+(** One sequence: o has the best score, all tokens but o and a the least one, which is [low]. *)
+Record Scores (low : R) : Prop := {
+  scores_one : n D = 1%nat;
+  scores_three : (3 <= T)%nat;
+  scores_o : (o < T)%nat;
+  scores_a : (a < T)%nat;
+  scores_different : a <> o;
+  scores_order : low < g a < g o;
+  scores_rest : forall tau, (tau < T)%nat -> tau <> o -> tau <> a -> g tau = low }.
+
+(** The other tokens have the inner products of their mean with o, a and their mean. *)
+Definition Alike : Prop := forall tau, (tau < T)%nat -> tau <> o -> tau <> a ->
+  dot d (x tau) (x o) = dot d third (x o) /\ dot d (x tau) (x a) = dot d third (x a) /\
+  dot d (x tau) third = dot d third third.
+
+(** Their logits are equal. *)
+Definition Together (W : mat) : Prop := forall tau sigma, (tau < T)%nat -> (sigma < T)%nat ->
+  tau <> o -> tau <> a -> sigma <> o -> sigma <> a -> logit D W 0 tau = logit D W 0 sigma.
+
+(** The book's letters. *)
+Definition gap_share (low : R) : R := (g o - g a) / (g o - low).
+Definition side_o : R := dot d (diff (x a) (x o)) (diff (x a) (x o)).
+Definition side_between : R := dot d (diff (x a) (x o)) (diff (x a) third).
+Definition side_3 : R := dot d (diff (x a) third) (diff (x a) third).
+Definition lock_theta : R := (side_between - side_3) / (side_o - side_between).
+Definition lock_F (low : R) (W : mat) : R :=
+  attention W o / (attention W o + (1 - gap_share low) * attention W a)
+  + attention W o / rest (attention W) * (gap_share low / (1 - gap_share low)).
+(** beta: o's weight in the gradient over that of the third, with scores 1, 1 - delta, 0. *)
+Definition weight_ratio (low : R) (W : mat) : R :=
+  let mean' := attention W o + (1 - gap_share low) * attention W a in
+  attention W o * (1 - mean') / (rest (attention W) * mean').
+
+(** All attention goes to one token; the path of a rule is infinite. *)
+Definition Tends (W : nat -> mat) (tau : nat) : Prop :=
+  forall e, 0 < e -> exists t1, forall t, (t1 <= t)%nat -> 1 - e <= attention (W t) tau.
+End Lock.
+Definition Infinite (s : nat -> R) : Prop := forall M, exists t, M <= sum t s.
+
 (** ** What theorems conclude *)
 
 (** The inequality (4), with W_mm and W over their norms. *)
@@ -665,5 +716,48 @@ Definition orthogonal_no_lock : Prop :=
      dot (d D) (X D i tau) (X D j sigma) * dot (d D) (query D i) (query D j) = 0) ->
   Run D W s -> (forall t, 0 <= s t) ->
   ~ (forall e, 0 < e -> exists t0, forall t, (t0 <= t)%nat -> 1 - e <= phi D (W t) i alpha).
+
+(** With a single third token c, Alike and Together ask nothing. *)
+Definition score_lock : Prop :=
+  forall D o a low, Scores D o a low -> 0 < vnorm (d D) (query D 0) ->
+  (Alike D o a -> side_3 D o a < side_between D o a ->
+   forall W s t0, Run D W s -> (forall t, 0 <= s t) -> Together D o a (W t0) ->
+   lock_F D o a low (W t0) < lock_theta D o a ->
+   (forall t, (t0 <= t)%nat -> lock_F D o a low (W t) <= lock_F D o a low (W t0)) /\
+   (Infinite s -> Tends D W a) /\
+   (forall eta, 0 < eta -> (forall t, s t = eta) \/ GD D W eta -> Tends D W a)) /\
+  (forall c, T D = 3%nat -> (c < 3)%nat -> c <> o -> c <> a ->
+   Alike D o a /\ (forall W, Together D o a W) /\ (forall f, rest D o a f = f c) /\
+   forall z, dot (d D) z (third D o a) = dot (d D) z (X D 0%nat c)).
+
+(** That the tokens are not on one line is v^2 < v_o v_3, and the gradient does not raise
+    phi_a/phi_o where beta is at least v/v_o. *)
+Definition score_return : Prop :=
+  forall D o a low W s, Scores D o a low -> 0 < vnorm (d D) (query D 0) -> Alike D o a ->
+  let v_o := side_o D o a in
+  let v := side_between D o a in
+  let v_3 := side_3 D o a in
+  v < v_o -> v ^ 2 < v_o * v_3 -> Run D W s -> (forall t, 0 <= s t) -> Together D o a (W 0%nat) ->
+  let ratio_a := fun t => phi D (W t) 0 a / phi D (W t) 0 o in
+  let ratio_3 := fun t => rest D o a (phi D (W t) 0) / phi D (W t) 0 o in
+  (forall t0, v / v_o <= weight_ratio D o a low (W t0) ->
+     (forall t, (t0 <= t)%nat -> ratio_a (S t) <= ratio_a t /\ ratio_3 (S t) <= ratio_3 t) /\
+     (Infinite s -> Tends D W o)) /\
+  (v <= v_3 -> Infinite s -> Tends D W o) /\
+  (2 * v <= v_o -> W 0%nat = (fun _ _ => 0) -> Infinite s -> Tends D W o).
+
+(** Its third item. *)
+Definition comparable_lengths : Prop :=
+  forall m eps, (3 <= m)%nat -> 1 < (4 * INR m - 9) * eps ->
+  exists x : nat -> vec,
+    (forall tau, (tau < m)%nat -> dot m (x tau) (x tau) = 1) /\
+    (forall tau sigma, (tau < m)%nat -> (sigma < m)%nat -> tau <> sigma ->
+       Rabs (dot m (x tau) (x sigma)) <= eps) /\
+    forall go ga low, low < ga < go -> exists u W0,
+      let D := {| n := 1; T := m; d := m; X := fun _ => x; y := fun _ => 1; u := u |} in
+      Scores D 0 1 low /\ score D 0 0 = go /\ score D 0 1 = ga /\
+      (forall W s, Run D W s -> (forall t, 0 <= s t) -> W 0%nat = W0 -> Infinite s ->
+       Tends D W 1) /\
+      (forall W eta, 0 < eta -> GD D W eta -> W 0%nat = W0 -> Tends D W 1).
 
 End Box.
