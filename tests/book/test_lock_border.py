@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attnbias import NGD, Dataset, train
+from attnbias import GD, NGD, Dataset, train
 from attnbias.theorems import check_lock
 from book.studies.coherent import lock_border, lock_bounds, make_lock_family
 
@@ -32,3 +32,30 @@ def test_an_acute_angle_or_a_nearer_second_token_has_no_border():
         X = np.array([[1, 0], [0, 1], third])
         data = Dataset(X[None], [1], np.linalg.lstsq(X, [1, 0.9, 0])[0])
         assert lock_border(data) == 0 == lock_bounds(data)[1]
+
+
+def test_how_small_steps_of_gd_must_be_depends_on_the_scores_not_on_their_gap_alone():
+    X = np.array([[1, 0, 0], [-0.1, 0.99, 0], [0.05, -0.05, 0.05]])
+    gap, ends = 0.5 * lock_border(Dataset(X[None], [1], np.linalg.solve(X, [1, 0.9, 0]))), []
+    for shift in (-4, -8):  # the gradient is exp(-shift) times as long
+        data = Dataset(X[None], [1], np.linalg.solve(X, np.array([1, 1 - gap, 0]) + shift))
+        ends.append(int(train(data, GD(0.05), 4000, record=[4000]).selected[0]))
+    assert ends == [1, 0]
+
+
+@pytest.mark.parametrize("T", [3, 4, 5])
+def test_tokens_at_the_limit_of_comparable_lengths_come_back_by_ngd_and_above_it_lock(T):
+    ends = []
+    for share in (1, 1.1):  # of (4T - 9) eps = r_min
+        size = share / (4 * T - 9)
+        gram = np.full((T, T), -size)
+        gram[:2, 2:] = gram[2:, :2] = size
+        np.fill_diagonal(gram, 1)
+        X = np.linalg.cholesky(gram)
+        u, v = (np.linalg.solve(X, b) for b in ([1, 0.5] + [0] * (T - 2), [-4, 0] + [-1] * (T - 2)))
+        data = Dataset(X[None], [1], u)
+        run = train(data, NGD(0.3), 3000, W0=np.outer(v, X[0]), record=[0, 10, 3000])
+        # it has to come back: the best token falls behind first
+        assert run.gaps[1].min() < run.gaps[0].min()
+        ends.append(int(run.selected[0]))
+    assert ends == [0, 1]
