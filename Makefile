@@ -39,7 +39,7 @@ check: $(READY)  ## unit tests and doctests without the slow ones, about two min
 test: $(READY)  ## every unit test and doctest, then the notebooks against their recorded outputs under two arithmetics
 	$(RUN) -m tools.run_tests
 
-proofs:  ## check the proofs by Rocq: Debian's package coq, two to three minutes (ARGS=--check: by coqchk as well)
+proofs:  ## check the proofs by Rocq: Debian's package coq, three minutes (ARGS=--check: by coqchk as well)
 	bash proofs/build.sh $(ARGS)
 
 shake: $(READY)  ## run chapters under twelve arithmetics and name every number that moves (CHAPTERS="tokens" for some)

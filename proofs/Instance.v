@@ -7,6 +7,7 @@
     - [optimal_checked]: these are the optimal tokens of Definition 1;
     - [wsvm_checked]: this matrix of fractions is the solution of (W-SVM), by dual weights over one
       denominator q whose combination of the rows it is; [kkt_checked] has the weights;
+    - [complementary_checked]: strict complementarity;
     - [margin_checked]: its margin lies between two fractions;
     - [infeasible_checked]: weights under which the rows cancel, Gordan's certificate: no matrix has
       all its gaps at least one, and (W-SVM) has no solution.
@@ -275,12 +276,13 @@ Proof.
 Qed.
 
 (** Every tight gap has a positive weight: the rate is then that of the square. *)
-Theorem strict_checked : strict = true ->
-  forall k, (k < rows D)%nat -> mdot d (row D opt k) W = 1 -> 0 < alpha k.
+Theorem complementary_checked : strict = true -> Complementary D opt W.
 Proof.
-  intros Hs k Hk H. destruct (row_in D opt shape_T0 k shape_T Hk) as [Hi [Ht Hne]].
-  destruct (gap_checked _ _ Hi Ht Hne) as [_ [_ H3]]. rewrite (gap_of_row D) in H.
-  apply Rdiv_lt_0_compat; [|exact q_pos]. apply IZR_lt. now apply H3.
+  intros Hs. exists alpha. split.
+  - exact (kkt_dual D opt W shape_n shape_T shape_opt alpha kkt_checked).
+  - intros k Hk H. destruct (row_in D opt shape_T0 k shape_T Hk) as [Hi [Ht Hne]].
+    destruct (gap_checked _ _ Hi Ht Hne) as [_ [_ H3]]. rewrite (gap_of_row D) in H.
+    apply Rdiv_lt_0_compat; [|exact q_pos]. apply IZR_lt. now apply H3.
 Qed.
 
 Theorem margin_checked lo lo' hi hi' : ((0 <? lo) && (0 <? lo') && (0 <? hi) && (0 <? hi') &&
@@ -316,5 +318,5 @@ Print Assumptions optimal_checked.
 Print Assumptions infeasible_checked.
 Print Assumptions kkt_checked.
 Print Assumptions wsvm_checked.
-Print Assumptions strict_checked.
+Print Assumptions complementary_checked.
 Print Assumptions margin_checked.

@@ -20,6 +20,18 @@ def repeated():
     return Dataset(X, [1, -1], [1.0, 2.0])
 
 
+def nearly_orthogonal(n=2, T=3, noise=0.01, scores=(0.0, 1.0), longer=1.25):
+    """Orthogonal tokens but for the noise; the optimal ones are longer, with the score 2."""
+    rng = np.random.default_rng(0)
+    X = np.eye(n * T).reshape(n, T, n * T) + noise * rng.normal(size=(n, T, n * T))
+    X[:, 1] *= longer
+    y = np.array([1 if i % 2 else -1 for i in range(n)])
+    target = rng.uniform(*scores, size=(n, T))
+    target[:, 1] = 2
+    u = np.linalg.solve(X.reshape(n * T, -1), (y[:, None] * target).ravel())
+    return Dataset(X, y, u, name="nearly orthogonal")
+
+
 def exactly(data):
     """The solution in fractions, and its data as integers."""
     svm = solve_w_svm(data)

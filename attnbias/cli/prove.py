@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from .base import add_json
@@ -37,9 +38,4 @@ def run_prove(arguments: argparse.Namespace) -> tuple[dict, object]:
         proof = solve_w_svm(data).prove(out, data, **how)
     except InfeasibleError as error:
         proof = prove_infeasible(known(data).rows(), error.certificate, out, data, **how)
-    return {
-        "path": str(proof.path),
-        "theorems": proof.theorems,
-        "seconds": proof.seconds,
-        "axioms": proof.axioms,
-    }, proof
+    return asdict(proof) | {"path": str(proof.path)}, proof

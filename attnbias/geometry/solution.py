@@ -236,10 +236,12 @@ class SVMSolution:
         proofs: PathLike | None = None,
         progress: bool = False,
     ) -> Proof:
-        """Write a Rocq file that proves, of these float64 tokens, what W_mm and its margin are.
+        """Write a Rocq file that proves, of these float64 tokens, what W_mm is, and NGD's rate.
 
         W_mm is solved for in fractions, from the support rows, and judged in integers; a solution
-        that is not optimal is refused. The file states W_mm exactly.
+        that is not optimal is refused. The file states W_mm exactly, its margin, and where the
+        tokens meet the conditions of convergence for scores that differ, NGD's rate from W_0 = 0;
+        else the proof says in `missing` which condition fails.
 
         Parameters
         ----------
@@ -249,7 +251,7 @@ class SVMSolution:
             Whose solution it is: the file then also proves which tokens are optimal.
         check : bool
             Whether to compile it, by the program coqc of Debian's package coq. The proofs that it
-            imports are compiled first, once, which takes about half a minute.
+            imports are compiled first, once, in half a minute, or in one and a half for a rate.
         proofs : path, optional
             The folder of the proofs, where the package has none.
         progress : bool

@@ -7,7 +7,7 @@ import subprocess
 import tomllib
 
 import pytest
-from proved_instances import WRONG, exactly, gaussian, repeated, tampered
+from proved_instances import WRONG, exactly, gaussian, nearly_orthogonal, repeated, tampered
 from rocq_source import without_comments
 
 from attnbias import InfeasibleError, solve_w_svm
@@ -200,6 +200,13 @@ def assert_tokens_are_proved_and_wrong_solutions_refused(folder) -> None:
     larger = larger.replace(f"    {low} (Z", f"    {low + 1} (Z")
     assert larger.count(str(low + 1)) == larger.count(rocq.decimal(low + 1, places)) == 2
     assert not compiled(larger)
+    near = nearly_orthogonal()
+    rate = solve_w_svm(near).prove(folder / "near.v", near).path.read_text()
+    assert compiled(rate)
+    cost, path = re.search(r"(\d+) (\d+) = true", rate).group(2, 1)
+    for number, less in ((cost, int(cost) - 2000), (path, int(path) - 500), ("1.0", "9.0")):
+        wrong = re.sub(rf"\b{re.escape(number)}\b", str(less), rate)
+        assert wrong != rate and not compiled(wrong), number
     twice = repeated()
     with pytest.raises(InfeasibleError) as caught:
         solve_w_svm(twice)

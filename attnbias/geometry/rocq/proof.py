@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 import torch
@@ -13,6 +14,7 @@ from ...errors import RangeError
 from ..tokens import GapRows, tokens_of
 from . import text as rocq
 from .coqc import check as compiled
+from .rate import rate_of
 from .rational import (
     IntegerTokens,
     RationalSolution,
@@ -39,6 +41,8 @@ class Proof:
         How long Rocq took to check it; None where it was not asked.
     axioms : tuple of str
         What the theorems rest on, as Rocq printed it: the axioms of its real numbers.
+    missing : str, optional
+        Which condition of NGD's rate these tokens do not meet, where it is not proved.
 
     Examples
     --------
@@ -52,9 +56,11 @@ class Proof:
     theorems: dict[str, str]
     seconds: float | None = None
     axioms: tuple[str, ...] = ()
+    missing: str | None = None
 
     def __str__(self) -> str:
         lines = [f"{self.path}:"] + [f"  {name}: {says}" for name, says in self.theorems.items()]
+        lines += [f"  no rate is proved: {self.missing}"] * bool(self.missing)
         if self.seconds is None:
             return "\n".join([*lines, "  not checked by Rocq yet"])
         axioms = ", ".join(self.axioms) or "no axiom"
@@ -72,11 +78,25 @@ def prove_solution(svm, path, data: Dataset | None = None, **how) -> Proof:
         "W_mm_alone": "no other matrix does",
         "margin_between": f"its margin is {rocq.decimal(low, places)}...",
     }
-    return _written(path, found, rocq.solution(found), said, **how)
+    text, rate = rocq.solution(found), rate_of(found, Fraction(low, 10**places))
+    if isinstance(rate, str):
+        return replace(_written(path, found, text, said, **how), missing=rate)
+    longest = rocq.decimal(rate["en"], rate["places"])
+    said["NGD_turns"] = (
+        f"NGD from 0 with steps of at most {longest} has 1 - cosine <= {rate['cost']}/(eta t) "
+        f"once eta t >= {rate['path']}"
+    )
+    if found.strict():
+        said["NGD_turns_faster"] = "and at most a constant over t^2"
+    return _written(path, found, text + rocq.rate(found, rate), said, **how)
 
 
 def prove_infeasible(rows: GapRows, certificate, path, data: Dataset, **how) -> Proof:
-    """That (W-SVM) with these rows has no solution, from Gordan's certificate in float64."""
+    """That (W-SVM) with these rows has no solution, from Gordan's certificate in float64.
+
+    For the command alone: it is a solution that proves itself, and here there is none. In Python
+    the error of `solve_w_svm` carries the certificate.
+    """
     tokens = _tokens(rows, data)
     _require_quick(tokens, int((certificate > 0).sum()))
     found = cancel_rationally(tokens, certificate.tolist())

@@ -1,4 +1,4 @@
-"""Rocq files that prove what W_mm of a data set is; Instance.v of the proofs has their theorems."""
+"""Rocq files on W_mm of a data set and NGD's rate, by Instance.v and Converges.v of the proofs."""
 
 from __future__ import annotations
 
@@ -76,6 +76,48 @@ Print Assumptions W_mm_solves.
 Print Assumptions W_mm_alone.
 Print Assumptions margin_between.
 """
+RATE = """
+(** ** How fast NGD turns to W_mm
+
+    C1, C2 and C3 of the theorem without Assumption 2 hold of these tokens; Converges.v says what
+    the integers stand for. *)
+
+From attnbias Require Import Converges.
+
+Definition least_gaps : list Z := {dl}%Z.
+Definition largest_gaps : list Z := {dh}%Z.
+
+Lemma settled : settles {n} {T} {d} scale tokens labels decoder best least_gaps largest_gaps
+  {bb} {zw} {zroot} {znu} {high} {low} {over} {en} (Z.pow_pos 10 {places}) = true.
+Proof. vm_cast_no_check (eq_refl true). Qed.
+Lemma rated : counted {n} {T} scale least_gaps largest_gaps
+  {bb} {zw} {high} {low} {en} (Z.pow_pos 10 {places})
+  {margin} (Z.pow_pos 10 {digits}) {lam} {la} {path} {cost} = true.
+Proof. vm_cast_no_check (eq_refl true). Qed.
+
+(** NGD from W_0 = 0 with any step size eta up to {longest}: once eta t is {path}, the cosine of W_t
+    and W_mm is 1 up to {cost}/(eta t). *)
+Theorem NGD_turns W eta : 0 < eta <= {longest} -> Run data W (fun _ => eta) ->
+  (forall a b, (a < {d})%nat -> (b < {d})%nat -> W 0%nat a b = 0) ->
+  forall t, {path} <= eta * INR t -> 1 - mcorr data (W t) W_mm <= {cost} / (eta * INR t).
+Proof.
+  intros Heta run start. apply (rate_checked _ _ _ _ _ _ _ _ shaped _ _ _ _ _ _ _ _ _ _ _ settled
+    _ _ _ _ _ _ rated W_mm W eta tokens_optimal W_mm_solves (proj1 margin_between) start run Heta).
+Qed.
+Print Assumptions NGD_turns.
+"""
+SQUARE = """
+(** Every tight gap has a positive weight, so that it is 1 up to a constant over t^2. *)
+Theorem NGD_turns_faster W eta : 0 < eta <= {longest} -> Run data W (fun _ => eta) ->
+  (forall a b, (a < {d})%nat -> (b < {d})%nat -> W 0%nat a b = 0) ->
+  exists C, forall t, (0 < t)%nat -> 1 - mcorr data (W t) W_mm <= C / INR t ^ 2.
+Proof.
+  intros Heta run start. apply (square_checked _ _ _ _ _ _ _ _ shaped _ _ _ _ _ _ _ _ _ _ _ settled
+    W_mm W eta tokens_optimal W_mm_solves start run Heta).
+  exact (complementary_checked _ _ _ _ _ _ _ _ shaped _ _ _ _ checked eq_refl).
+Qed.
+Print Assumptions NGD_turns_faster.
+"""
 INFEASIBLE = """
 (** ** Gordan's certificate
 
@@ -118,6 +160,16 @@ def solution(found: RationalSolution) -> str:
         high_digits=low + 1,
         places=places,
     )
+
+
+def rate(found: RationalSolution, letters: dict) -> str:
+    """NGD's rate; its square where W_mm is strictly complementary."""
+    n, T, d = found.data.shape
+    margin, digits = twelve_digits(found)
+    written = letters | {"dl": listed(letters["dl"]), "dh": listed(letters["dh"])}
+    longest = decimal(letters["en"], letters["places"])
+    text = RATE + SQUARE * found.strict()
+    return text.format(**written, n=n, T=T, d=d, margin=margin, digits=digits, longest=longest)
 
 
 def infeasible(found: RationalSolution) -> str:

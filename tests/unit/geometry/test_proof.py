@@ -1,5 +1,6 @@
 """What is written of a data set for Rocq is true of its float64 tokens, and nothing wrong is."""
 
+import math
 import re
 from dataclasses import replace
 from fractions import Fraction
@@ -7,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from proved_instances import WRONG, exactly, gaussian, repeated, tampered
+from proved_instances import WRONG, exactly, gaussian, nearly_orthogonal, repeated, tampered
 
 from attnbias import (
     AttnBiasError,
@@ -20,9 +21,11 @@ from attnbias import (
 )
 from attnbias.cli import main
 from attnbias.errors import MissingExtraError, MissingFileError, QueryError, RangeError, SolverError
+from attnbias.geometry.coherence import token_coherence
 from attnbias.geometry.rocq import coqc, rational
 from attnbias.geometry.rocq import text as rocq
 from attnbias.geometry.rocq.proof import prove_infeasible
+from attnbias.geometry.rocq.rate import exp_below, rate_of
 from attnbias.geometry.tokens import known
 
 SETS = {
@@ -124,7 +127,8 @@ def read_scale(text):
 
 def test_without_a_decoder_no_token_is_said_to_be_optimal(tmp_path):
     data = gaussian()
-    assert "tokens_optimal" not in solve_w_svm(data).prove(tmp_path / "a.v").theorems
+    proof = solve_w_svm(data).prove(tmp_path / "a.v")
+    assert "tokens_optimal" not in proof.theorems and "decoder" in proof.missing
     worst = known(data).scores.argmin(dim=1)  # the user's choice, not that of Definition 1
     svm = solve_w_svm(gaussian(2, 2, 9), known(gaussian(2, 2, 9)).scores.argmin(dim=1))
     assert len(worst) == 3 and "tokens_optimal" not in svm.prove(tmp_path / "b.v").theorems
@@ -148,6 +152,63 @@ def test_rows_that_cancel_give_gordans_certificate_in_integers(tmp_path):
         near = Dataset(moved, data.y, data.u)
         prove_infeasible(known(near).rows(), certificate, tmp_path / "near.v", near)
     assert not (tmp_path / "near.v").exists()
+
+
+@pytest.mark.parametrize("x", [-90.0, -3.7, -1e-9, 0.0, 0.3, 7.0, 90.0])
+def test_a_power_bounds_exp_from_below_and_closely(x):
+    share = math.log(exp_below(Fraction(x))) - x
+    assert -(x**2) / 256 - 256 / 2**15 <= share <= 1e-12  # second order, and 256 times the grid
+
+
+@pytest.mark.parametrize("how", [{}, {"n": 3, "noise": 0.004}, {"n": 1}, {"scores": (1.0, 1.9)}])
+def test_the_rate_has_the_constants_that_float64_finds(how):
+    """A second form: nu, w, kappa, S_1 and the longest step of `token_coherence`."""
+    data = nearly_orthogonal(**how)
+    found, c = exactly(data), token_coherence(data)
+    margin = solve_w_svm(data).margin
+    rate, unit = rate_of(found, Fraction(margin)), found.data.scale**2
+    assert rate["znu"] / unit**2 == pytest.approx(c.across, rel=1e-9)
+    assert rate["zw"] / unit**2 == pytest.approx(c.w, rel=1e-12)
+    assert rate["bb"] / found.data.scale == pytest.approx(c.B, rel=1e-12)
+    kappa = math.log(rate["high"] / rate["low"])
+    assert 0 <= kappa - c.log_kappa < 0.1
+    assert 0.9 < rate["en"] / 10 ** rate["places"] / min(c.largest_step, 1) <= 1
+    settled = c.settling_path * math.exp(kappa - c.log_kappa)
+    assert 2 * settled <= rate["path"] < 2.2 * settled
+    Lambda = rate["la"] / 16
+    rows = data.n * (data.X.shape[1] - 1)
+    assert Lambda * math.exp(Lambda + 1) >= 4 * rows * math.exp(kappa)
+    # from t1 = path/2 on, M1 with |P| <= eta t1, and S_t - S_(t1) at least half of S_t
+    half = rate["path"] / 2 + rate["en"] / 10 ** rate["places"] + 2 * Lambda / margin
+    assert 1 <= rate["cost"] / (4 * (c.B**2 / margin) ** 2 * half) < 1.01
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"longer": 1.0}, "no token is longer"),
+        ({"noise": 0.1}, "C1 fails"),
+        ({"n": 4}, "C2 fails"),
+        ({"scores": (-300.0, -299.0)}, "at most 250"),
+    ],
+)
+def test_a_condition_that_fails_is_named_and_the_rest_is_proved(how, says, tmp_path):
+    data = nearly_orthogonal(**how)
+    proof = solve_w_svm(data).prove(tmp_path / "a.v", data)
+    assert says in proof.missing and says in str(proof)
+    assert "W_mm_solves" in proof.theorems and "NGD_turns" not in proof.path.read_text()
+
+
+def test_the_file_states_the_rate_and_its_square_where_it_is_strict(tmp_path):
+    data = nearly_orthogonal()
+    proof = solve_w_svm(data).prove(tmp_path / "near.v", data)
+    text, rate = proof.path.read_text(), rate_of(exactly(data), Fraction(1))
+    assert proof.missing is None and "NGD_turns_faster" in proof.theorems
+    assert re.findall(r"^Theorem (\w+)", text, re.M) == [*proof.theorems]
+    assert f"{rate['path']} <= eta * INR t" in text and "0 < eta <= 1.0" in text
+    idle = Dataset([[[1.0, 0.0], [0, 0], [0, -1]]], [1], [1.0, 0.0])  # a tight gap without weight
+    other = solve_w_svm(idle).prove(tmp_path / "idle.v", idle)
+    assert "NGD_turns" in other.theorems and "NGD_turns_faster" not in other.theorems
 
 
 def test_sizes_paddings_and_queries_that_are_not_covered_are_named(tmp_path):
