@@ -461,7 +461,7 @@ Proof.
   assert (Hsum : forall t, C * sum t g1 <= K) by (intros t; apply Rmult_le_compat_l; [lra|]; left; apply HM).
   set (top := 1 + exp (lead_a W 0 + K) + exp (lead_3 W j 0 + K)).
   assert (Htop : 0 < top) by (unfold top; pose proof (exp_pos (lead_a W 0 + K)); pose proof (exp_pos (lead_3 W j 0 + K)); lra).
-  destruct (loss_least D two) as [l [Hl Hloss]].
+  destruct (loss_between D two) as [l [L0 [Hl [_ Hloss]]]].
   pose proof (scores_order _ _ _ _ scores) as Hord.
   set (least := eta * l * dot d (query D 0) (query D 0) * ((g o - low) * (/ top * exp (lead_3 W j 0 - K) * / top))).
   assert (Hleast : 0 < least).
@@ -492,7 +492,7 @@ Proof.
       pose proof delta_in. pose proof (p_pos (W t) a). nra. }
     pose proof (pull_pos _ (together_all W s Hal Hrun Htog t)) as HP.
     revert Hpull HP. generalize (pull (W t)). intros P Hpull HP.
-    pose proof (Hloss (W t)) as HL. revert HL. generalize (loss D (W t) 0). intros L HL.
+    pose proof (proj1 (Hloss (W t))) as HL. revert HL. generalize (loss D (W t) 0). intros L HL.
     revert Hq. unfold least. generalize (dot d (query D 0) (query D 0)). intros Q HQ.
     assert (HB : 0 < (g o - low) * (/ top * exp (lead_3 W j 0 - K) * / top)).
     { pose proof (Rinv_0_lt_compat _ Htop). pose proof (exp_pos (lead_3 W j 0 - K)).

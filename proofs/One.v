@@ -161,21 +161,80 @@ Proof.
   apply Rgt_not_eq, (@ip_pos_norm (vec_space d)). exact Hd.
 Qed.
 
-(** The loss lies between two positive numbers, and attention follows the logits. *)
-Lemma loss_least : exists l, 0 < l /\ forall W, l <= loss D W 0.
+(** ** What the scores and the tokens bound *)
+
+Section Bounds.
+Variables (B lo hi : R).
+Hypothesis range : forall tau, (tau < T)%nat -> lo <= score D 0 tau <= hi.
+
+Lemma mean_range W : lo <= mean D W 0 <= hi.
 Proof.
-  exists (exp (- sum T (fun tau => Rabs (score D 0 tau)))). split; [apply exp_pos|]. intros W.
-  unfold loss. rewrite mean_score by assumption.
-  assert (sum T (fun tau => phi D W 0 tau * score D 0 tau) <= sum T (fun tau => Rabs (score D 0 tau))).
-  { apply sum_le; intros tau Ht. pose proof (phi_pos D T_positive W 0 tau) as Hp.
-    pose proof (phi_sum D T_positive W 0) as Hs.
-    pose proof (sum_ge_term T (phi D W 0) tau (fun k _ => Rlt_le _ _ (phi_pos D T_positive W 0 k)) Ht).
-    pose proof (Rle_abs (score D 0 tau)). pose proof (Rabs_pos (score D 0 tau)). nra. }
-  destruct (Req_dec (- sum T (fun tau => Rabs (score D 0 tau)))
-    (- sum T (fun tau => phi D W 0 tau * score D 0 tau))) as [->|]; [lra|].
-  left; apply exp_increasing; lra.
+  assert (H : forall c, sum T (fun tau => phi D W 0 tau * c) = c)
+    by (intros c; rewrite sum_scal_r, (phi_sum D T_positive); ring).
+  rewrite <- (H lo) at 1. rewrite <- (H hi). unfold mean.
+  split; apply sum_le; intros tau Ht;
+    (apply Rmult_le_compat_l; [left; apply (phi_pos D T_positive)|now apply range]).
 Qed.
 
+Lemma loss_range W : exp (- hi) <= loss D W 0 <= exp (- lo).
+Proof.
+  assert (Hexp : forall a b, a <= b -> exp a <= exp b)
+    by (intros a b [H| ->]; [left; now apply exp_increasing|lra]).
+  destruct (mean_range W). unfold loss. rewrite mean_score.
+  change (sum T (fun tau => phi D W 0 tau * score D 0 tau)) with (mean D W 0). split; apply Hexp; lra.
+Qed.
+
+Lemma q_range W : sum T (fun tau => Rabs (q W tau)) <= hi - lo.
+Proof.
+  apply Rle_trans with (sum T (fun tau => phi D W 0 tau * (hi - lo)));
+    [|rewrite sum_scal_r, (phi_sum D T_positive); lra].
+  apply sum_le; intros tau Ht. unfold q. pose proof (phi_pos D T_positive W 0 tau).
+  rewrite Rabs_mult, (Rabs_pos_eq (phi D W 0 tau)) by lra. apply Rmult_le_compat_l; [lra|].
+  destruct (mean_range W), (range tau Ht). unfold Rabs. destruct Rcase_abs; lra.
+Qed.
+
+Hypothesis token_bound : TokenBound D B.
+
+Lemma B_nonneg : 0 <= B.
+Proof.
+  apply Rle_trans with (vnorm d (x 0%nat)); [apply sqrt_pos|].
+  apply token_bound; [rewrite one; exact Nat.lt_0_1|exact T_positive].
+Qed.
+
+Lemma drift_norm W : vnorm d (drift W) <= B * sum T (fun tau => Rabs (q W tau)).
+Proof.
+  set (N := vnorm d (drift W)). assert (HN : 0 <= N) by apply sqrt_pos. pose proof B_nonneg.
+  assert (0 <= sum T (fun tau => Rabs (q W tau))) by (apply sum_nonneg; intros; apply Rabs_pos).
+  destruct (Req_dec N 0) as [->|Hne]; [now apply Rmult_le_pos|].
+  apply (Rmult_le_reg_r N); [lra|].
+  replace (N * N) with (dot d (drift W) (drift W)) by (symmetry; apply sqrt_sqrt, dot_pos).
+  rewrite dot_drift, (Rmult_comm B), Rmult_assoc, <- sum_scal_r.
+  apply sum_le; intros sigma Hs. eapply Rle_trans; [apply Rle_abs|]. rewrite Rabs_mult.
+  apply Rmult_le_compat_l; [apply Rabs_pos|].
+  eapply Rle_trans; [apply (@cauchy_schwarz (vec_space d))|]. change (N * vnorm d (x sigma) <= B * N).
+  rewrite (Rmult_comm B). apply Rmult_le_compat_l; [assumption|].
+  apply token_bound; [rewrite one; exact Nat.lt_0_1|assumption].
+Qed.
+
+Lemma drift_range W : vnorm d (drift W) <= B * (hi - lo).
+Proof.
+  eapply Rle_trans; [apply drift_norm|]. apply Rmult_le_compat_l; [exact B_nonneg|apply q_range].
+Qed.
+
+End Bounds.
+
+Lemma loss_between : exists l L, 0 < l /\ 0 < L /\ forall W, l <= loss D W 0 <= L.
+Proof.
+  set (S := sum T (fun tau => Rabs (score D 0 tau))).
+  exists (exp (- S)), (exp (- - S)). split; [apply exp_pos|]. split; [apply exp_pos|].
+  apply loss_range. intros tau Ht.
+  pose proof (sum_ge_term T (fun tau => Rabs (score D 0 tau)) tau (fun k _ => Rabs_pos _) Ht) as Hs.
+  cbv beta in Hs. fold S in Hs. pose proof (Rle_abs (score D 0 tau)).
+  pose proof (Rle_abs (- score D 0 tau)) as H'.
+  rewrite Rabs_Ropp in H'. lra.
+Qed.
+
+(** Attention follows the logits. *)
 Lemma phi_ratio W tau sigma : phi D W 0 tau = phi D W 0 sigma * exp (logit D W 0 tau - logit D W 0 sigma).
 Proof.
   unfold phi, softmax, Rdiv.
@@ -187,4 +246,4 @@ End One.
 
 Print Assumptions logit_step.
 Print Assumptions gd_run.
-Print Assumptions loss_least.
+Print Assumptions loss_between.

@@ -291,10 +291,13 @@ Definition weight_ratio (low : R) (W : mat) : R :=
   let mean' := attention W o + (1 - gap_share low) * attention W a in
   attention W o * (1 - mean') / (rest (attention W) * mean').
 
-(** All attention goes to one token; the path of a rule is infinite. *)
+(** All attention goes to one token, or to the tokens of one score; a rule's path is infinite. *)
 Definition Tends (W : nat -> mat) (tau : nat) : Prop :=
   forall e, 0 < e -> exists t1, forall t, (t1 <= t)%nat -> 1 - e <= attention (W t) tau.
 End Lock.
+Definition OnScore (D : problem) (W : nat -> mat) (g : R) : Prop :=
+  forall e, 0 < e -> exists t1, forall t tau, (t1 <= t)%nat -> (tau < T D)%nat ->
+    score D 0 tau <> g -> phi D (W t) 0 tau <= e.
 Definition Infinite (s : nat -> R) : Prop := forall M, exists t, M <= sum t s.
 
 (** ** What theorems conclude *)
@@ -746,18 +749,34 @@ Definition score_return : Prop :=
   (v <= v_3 -> Infinite s -> Tends D W o) /\
   (2 * v <= v_o -> W 0%nat = (fun _ _ => 0) -> Infinite s -> Tends D W o).
 
-(** Its third item. *)
+(** B is any number that no token's norm exceeds, and all scores lie between lo and hi. *)
 Definition comparable_lengths : Prop :=
-  forall m eps, (3 <= m)%nat -> 1 < (4 * INR m - 9) * eps ->
-  exists x : nat -> vec,
-    (forall tau, (tau < m)%nat -> dot m (x tau) (x tau) = 1) /\
-    (forall tau sigma, (tau < m)%nat -> (sigma < m)%nat -> tau <> sigma ->
-       Rabs (dot m (x tau) (x sigma)) <= eps) /\
-    forall go ga low, low < ga < go -> exists u W0,
-      let D := {| n := 1; T := m; d := m; X := fun _ => x; y := fun _ => 1; u := u |} in
-      Scores D 0 1 low /\ score D 0 0 = go /\ score D 0 1 = ga /\
-      (forall W s, Run D W s -> (forall t, 0 <= s t) -> W 0%nat = W0 -> Infinite s ->
-       Tends D W 1) /\
-      (forall W eta, 0 < eta -> GD D W eta -> W 0%nat = W0 -> Tends D W 1).
+  (* the first two items *)
+  (forall D o r eps B W, n D = 1%nat -> (3 <= T D)%nat -> (o < T D)%nat -> TokenBound D B ->
+   let x := X D 0%nat in
+   (forall tau, (tau < T D)%nat -> r <= dot (d D) (x tau) (x tau)) ->
+   (forall tau sigma, (tau < T D)%nat -> (sigma < T D)%nat -> tau <> sigma ->
+      Rabs (dot (d D) (x tau) (x sigma)) <= eps) ->
+   (4 * INR (T D) - 9) * eps < r ->
+   (forall s g, Run D W s -> g < score D 0 o ->
+      (forall t, 0 <= s t /\ 16 * B ^ 4 * s t <= (r + eps) / (INR (T D) - 2) - 4 * eps) ->
+      ~ OnScore D W g) /\
+   (forall eta g, 0 < eta -> GD D W eta -> g < score D 0 o -> ~ OnScore D W g) /\
+   (forall eta lo hi, 0 < eta -> GD D W eta -> let opt := fun _ => o in IsOpt D opt ->
+      (forall tau, (tau < T D)%nat -> lo <= score D 0 tau <= hi) ->
+      4 * eta * exp (- lo) * (hi - lo) * B ^ 4 <= 1 ->
+      Tends D W o /\ exists Wmm, WSVM D opt Wmm /\ Orders D opt Wmm W (fun t => ln (INR t)))) /\
+  (* the third *)
+  (forall m eps, (3 <= m)%nat -> 1 < (4 * INR m - 9) * eps ->
+   exists x : nat -> vec,
+     (forall tau, (tau < m)%nat -> dot m (x tau) (x tau) = 1) /\
+     (forall tau sigma, (tau < m)%nat -> (sigma < m)%nat -> tau <> sigma ->
+        Rabs (dot m (x tau) (x sigma)) <= eps) /\
+     forall go ga low, low < ga < go -> exists u W0,
+       let D := {| n := 1; T := m; d := m; X := fun _ => x; y := fun _ => 1; u := u |} in
+       Scores D 0 1 low /\ score D 0 0 = go /\ score D 0 1 = ga /\
+       (forall W s, Run D W s -> (forall t, 0 <= s t) -> W 0%nat = W0 -> Infinite s ->
+        Tends D W 1) /\
+       (forall W eta, 0 < eta -> GD D W eta -> W 0%nat = W0 -> Tends D W 1)).
 
 End Box.

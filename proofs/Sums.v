@@ -82,6 +82,9 @@ Proof.
   eapply Rle_trans; [apply Rabs_triang|lra].
 Qed.
 
+Lemma abs_range x c : Rabs x <= c -> - c <= x <= c.
+Proof. unfold Rabs; destruct Rcase_abs; lra. Qed.
+
 Lemma sum_exchange n m (f : nat -> nat -> R) :
   sum n (fun i => sum m (fun j => f i j)) = sum m (fun j => sum n (fun i => f i j)).
 Proof.
@@ -101,6 +104,14 @@ Proof.
 Qed.
 
 (** ** Splitting off, and sums over pairs *)
+
+Lemma at_index m k c : (k < m)%nat ->
+  sum m (fun j => if Nat.eq_dec j k then c else 0) = c.
+Proof.
+  intros Hk. rewrite (sum_delta m k); [|assumption|].
+  - destruct (Nat.eq_dec k k); [reflexivity|congruence].
+  - intros j _ Hj. destruct (Nat.eq_dec j k); [congruence|reflexivity].
+Qed.
 
 Lemma sum_split n m f :
   sum (n + m) f = sum n f + sum m (fun k => f (n + k)%nat).

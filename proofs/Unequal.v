@@ -321,17 +321,6 @@ Proof.
   change (mnorm d Gr) with (@norm E Gr). rewrite Hn, <- Rmult_assoc, Rinv_r by lra. ring.
 Qed.
 
-Lemma abs_range x c : Rabs x <= c -> - c <= x <= c.
-Proof. unfold Rabs; destruct Rcase_abs; lra. Qed.
-
-Lemma at_index m k c : (k < m)%nat ->
-  sum m (fun j => if Nat.eq_dec j k then c else 0) = c.
-Proof.
-  intros Hk. rewrite (sum_delta m k); [|assumption|].
-  - destruct (Nat.eq_dec k k); [reflexivity|congruence].
-  - intros j _ Hj. destruct (Nat.eq_dec j k); [congruence|reflexivity].
-Qed.
-
 (** *** Own terms *)
 
 Section Gaps_bounded.
