@@ -1,18 +1,12 @@
-"""What happens without Assumption 2: ours."""
+"""Where runs end without Assumption 2: ours."""
 
 import functools
 
-import numpy as np
-
-from attnbias import GD, NGD, Check, Trace, solve_w_svm, train
+from attnbias import NGD, Check, Trace, solve_w_svm, train
 from attnbias.beyond.local.checks import check_score_trap, lock_threshold, trap_threshold
 from attnbias.beyond.local.data import make_score_trap, make_unequal_scores
 from attnbias.beyond.local.geometry import check_locally_optimal, selected_tokens
-from attnbias.data import make_score_lock
 from attnbias.dynamics.problem import adversarial_init
-from attnbias.geometry.coherence import token_coherence
-from attnbias.theorems import check_lock, check_unequal_scores
-from book.studies.coherent import make_coherent
 
 from ..claim import Section, refuted
 from ..draws import normal
@@ -95,30 +89,3 @@ def locks_are_local(e):
             )
     yield Check("runs that lock", locked, 10, ">=")
     return f"{locked} of seeds 100 to 119 lock, all at locally optimal tokens"
-
-
-@claim("c", "check_unequal_scores(data, run", chapter="chap-unequal", show="growth")
-@refuted("gaps fall", train=retold(gaps=lambda run, old: -old))
-@refuted("W stays at 1 - cosine 0.5", train=retold(W_alignment_error=0.5))
-def unequal_scores(e):
-    """Without Assumption 2, tokens coherent below their score gaps turn to W_mm: no gap falls below
-    its start."""
-    for seed in range(6):
-        data = make_coherent(seed, n=1 + seed % 3, T=3, gap=0.5)
-        rule = NGD(0.9 * min(token_coherence(data).largest_step, 1000.0))
-        yield from check_unequal_scores(data, e.run(train, data, rule, 5000, record=150))
-    return "six sets at the limit of C1 and C2, n = 1 to 3, the longest steps of C3, 1000 at most"
-
-
-@claim("c", "check_lock(data, run", chapter="chap-unequal", show="ahead")
-@refuted("no gap is negative", train=retold(gaps=lambda run, old: np.abs(old)))
-def score_lock(e):
-    """Inner products below 0.2 of the optimal square do not do: a wrong token keeps attention."""
-    for gap in (0.001, 0.01, 0.02, 0.03, 0.04):
-        data = make_score_lock(gap)
-        for rule in (NGD(0.1), GD(0.5)):
-            run = e.run(train, data, rule, 5000, record=range(0, 5001, 10))
-            yield from check_lock(data, run)
-            words = "gap of the optimal token to the second at the end"
-            yield Check(words, float(run.gaps[-1, 0]), -1.0)
-    return "three tokens, five score gaps, GD and NGD"
