@@ -104,10 +104,22 @@ def proved_fall(sizes: OutrunSizes, u_steps, W_steps) -> np.ndarray:
     return sizes.hull * path(u_steps) - curvature(sizes, u_steps, W_steps)
 
 
-def proved_error(data: Dataset, sizes: OutrunSizes, u_steps, W_steps, ratio) -> np.ndarray:
-    """(t + 1,) part 2: 1 - cosine(W_t, W_mm) is at most this, where the hypotheses hold.
+def proved_margin(data: Dataset, gaps, u_steps, W_steps) -> np.ndarray:
+    """(t + 1,) part 2: where positive, the margin of u_t / |u_t| is at least this, for T = 2.
 
-    `ratio` bounds the ratios of two score gaps: a number, or (t + 1,).
+    `gaps` are the (t + 1, n) logit gaps of a run with these steps.
+    """
+    sizes, lost = outrun_sizes(data), 1 / (1 + np.exp(gaps.min(axis=1)[:-1]))
+    cost = sizes.apart * path(lost * u_steps) + np.log(sizes.n) + curvature(sizes, u_steps, W_steps)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return solve_u_svm(data).margin - cost / path(u_steps)
+
+
+def proved_error(data: Dataset, sizes: OutrunSizes, u_steps, W_steps, ratio) -> np.ndarray:
+    """(t + 1,) part 3: 1 - cosine(W_t, W_mm) is at most this, where the hypotheses hold.
+
+    `ratio` bounds the ratios of two score gaps: a number, or (t + 1,). log(1 + A) stands for
+    Lambda, which is no larger.
     """
     margin, length = solve_w_svm(data).margin, path(W_steps)
     exponent = sizes.spread * path(u_steps) - 1 + np.log(4 * ratio * max(sizes.n - 1, 1e-300))
@@ -118,9 +130,9 @@ def proved_error(data: Dataset, sizes: OutrunSizes, u_steps, W_steps, ratio) -> 
 
 
 def first_gaps(data: Dataset) -> tuple[np.ndarray, float]:
-    """Part 3: (n,) score gaps after a step of u of length 1, and the least of its products.
+    """Part 4: (n,) score gaps after a step of u of length 1, and the least of its products.
 
-    The hypotheses of part 2 hold on every run where neither is negative and no gap is zero.
+    The hypotheses of part 3 hold on every run where neither is negative and no gap is zero.
     """
     best, mean = signed_tokens(data)
     differences = 2 * (best - mean)  # y_i times the optimal token less the other
@@ -132,6 +144,6 @@ def first_gaps(data: Dataset) -> tuple[np.ndarray, float]:
 
 
 def allowed_ratio(data: Dataset, sizes: OutrunSizes, u_steps) -> np.ndarray:
-    """(t + 1,) r of part 3: no two score gaps differ by a larger factor by then."""
+    """(t + 1,) r of part 4: no two score gaps differ by a larger factor by then."""
     gaps, _ = first_gaps(data)
     return np.maximum(sizes.apart * path(u_steps) / (u_steps[0] * gaps.min()), 1.0)

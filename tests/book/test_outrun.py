@@ -62,6 +62,25 @@ def test_the_direction_of_W_is_within_its_bound(decay):
     assert (bound[-1] < 1) == (decay in [(2 / 3, 0), (0.9, 0)])
 
 
+@pytest.mark.parametrize("decay", [(2 / 3, 1), (2 / 3, 0.7), (0.8, 0.65)])
+def test_the_margin_of_u_is_at_least_as_proved(decay):
+    run, lengths = every_step(ALIKE, 0.3, decay, 10_000)
+    margin = run.scores[1:, :, 1].min(axis=1) / run.u_norm[1:]
+    proved = outrun.proved_margin(ALIKE, run.gaps, *lengths)[1:]
+    assert (margin >= proved).all() and proved[-1] > 0.1
+
+
+def test_attention_that_is_wasted_costs_a_part_of_the_margin():
+    single = Dataset([[[1.0, 0], [0, 0.9]]], [1], opt=[0])
+    run, lengths = every_step(single, 0.001, (2 / 3, 1))
+    margin = float(run.scores[-1, 0, 0] / run.u_norm[-1])
+    assert abs(margin - 1.81**-0.5) < 0.003  # u is along e_1 + 0.9 e_2, as W hardly moves
+    proved, saturated = (
+        outrun.proved_margin(single, gaps, *lengths)[-1] for gaps in (run.gaps, run.gaps + 50)
+    )
+    assert 0.2 < proved <= margin < saturated
+
+
 def test_without_the_growth_of_the_losses_ratio_the_bound_would_be_wrong():
     sizes = outrun.outrun_sizes(ALIKE)
     run, lengths = every_step(ALIKE, 0.5, (0, 0), 3000)
@@ -88,7 +107,7 @@ def test_a_negative_product_lets_attention_fall_below_one_half():
     assert (-run.log_loss >= outrun.proved_fall(outrun.outrun_sizes(data), *lengths)).all()
 
 
-def test_the_proved_error_falls_by_the_power_that_part_four_says():
+def test_the_proved_error_falls_by_the_power_that_part_five_says():
     sizes, late = outrun.outrun_sizes(ALIKE), 10**5
     for p, q in [(2 / 3, 0), (0.9, 0.5), (0.5, 0.5)]:
         lengths = outrun.eq10_steps(0.5, (p, q), late)
