@@ -49,7 +49,7 @@ def make_crossed(n: int, T: int, size: float) -> tuple[Dataset, list[int]]:
 
 
 def free_up_to(n: int, T: int) -> float:
-    """The size of inner products of unit tokens up to which no run locks, as proved.
+    """The size of inner products up to which unit tokens with different scores do not lock.
 
     Examples
     --------
