@@ -134,7 +134,8 @@ def as_numbers(name: str, value, shape: tuple | None = None, dtype=None) -> np.n
             got=f"{type(value).__name__} ({error})",
             remedy="pass floats",
         ) from None
-    array = array if dtype is None else array.astype(dtype, copy=False)
+    # in C's order, since torch takes no negative strides
+    array = np.asarray(array, dtype, order="C")
     if shape is None or array.shape == shape:
         return array
     if array.size == 1 and array.ndim <= len(shape):

@@ -103,7 +103,9 @@ def plot_check(
 
 def _drawable(checks) -> list[Check]:
     single = isinstance(checks, Check)
-    entries = [*checks] if isinstance(checks, Iterable) else [checks]
+    # arrays of no axis are Iterable and can't be gone through
+    many = isinstance(checks, Iterable) and getattr(checks, "ndim", 1) != 0
+    entries = [*checks] if many else [checks]
     remedy = "pass the checks of a check_... function"
     for entry in entries:
         require_type("checks", entry, Check, "a Check, or several", remedy)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from ..._validate import require_int
-from ...plots.series import require_dict
+import functools
+
+from ..._validate import as_numbers, require_int
 from ...plots.theme import COLOURS, INK, MARKS, WIDTH, Given, new_figure, styled
 from ..common.plots import arrays, by_label, draw_runs
 
 
-@styled(runs=by_label(arrays(2)), predicted=arrays(2))
+@styled(
+    runs=by_label(arrays(2)),
+    medians=by_label(by_label(functools.partial(as_numbers, shape=()))),
+    predicted=arrays(2),
+)
 def plot_several(runs, medians, predicted=None, *, ax: Given = None):
     """1 - cosine with the several-token SVM along runs, and with several candidates on many seeds.
 
@@ -38,7 +43,6 @@ def plot_several(runs, medians, predicted=None, *, ax: Given = None):
     >>> len(plot_several({"a": ([1, 10], [1, 0.1])}, {"d = 4": {"one token": 0.2}}).axes)
     2
     """
-    require_dict("medians", medians, "{direction: value}")
     require_int("number of labels in medians", len(medians), low=1, high=len(MARKS))
     fig = new_figure((WIDTH, 4.4), ax)
     left, right = fig.subplots(1, 2)

@@ -176,7 +176,7 @@ def takes_of(model: nn.Module) -> set[str]:
 
 def _require_named(model, named: Mapping) -> None:
     takes = takes_of(model)
-    unknown = sorted(set(named) - takes - {ALONE}) if takes else []
+    unknown = sorted(map(str, set(named) - takes - {ALONE})) if takes else []
     if unknown:
         raise RangeError(
             "inputs",

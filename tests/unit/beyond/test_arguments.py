@@ -60,5 +60,8 @@ def test_numbers_of_every_kind_are_taken():
     assert gap_invariant(1) == gap_invariant(np.float32(1)) == gap_invariant(torch.tensor(1.0))
     assert gap_invariant([0, 0]).tolist() == [0.0, 0.0] and math.isnan(gap_invariant(math.nan))
     assert as_numbers("x", np.ones(2, dtype=">f4"), dtype=float).tolist() == [1.0, 1.0]
+    gaps = np.arange(3.0)[:, None]
+    assert torch.equal(offset_parts(SVM, gaps[::-1])[0], offset_parts(SVM, gaps)[0].flip(0))
+    assert TorchHead(lambda o: o.sum(-1)).gradient(gaps[::-1]).tolist() == [[1.0]] * 3
     assert listed("x", np.array([1, 2]), lambda name, value: value) == [1, 2]
     assert listed("x", 3, lambda name, value: value) == [3]

@@ -262,7 +262,7 @@ test_bad_input_is_refused = refusals(
         lambda: finite_part(ONE, torch.tensor([[0.0, -math.inf, 0.0]]), PAIR),
         lambda: selected_sets(torch.zeros(1, 3), threshold=0.0),
         lambda: train_nonlinear(ONE, UNIT, Polyak(), 5),
-        lambda: plot_several({"a": ([1], [1])}, {k: {} for k in "abcdefgh"}),
+        lambda: plot_several({"a": ([1], [1])}, {k: {"b": 1.0} for k in "abcdefgh"}),
         lambda: train_nonlinear(ONE, UNIT, GD(1.0), 5, split=several_rows(ONE, PAIR)),
         lambda: predict_settled(ONE, BEST, solve_several_svm(ONE, FIRST)),
         lambda: best_mixture([[1.0, 0.0]], [[5e-324, 5e-324]]),
@@ -294,5 +294,7 @@ test_bad_input_is_refused = refusals(
         lambda: CONSTANT.gradient(np.ones((1, 2))),
         lambda: ReluHead([[1], [1, 2]]),
         lambda: plot_several({}, {"a": {"b": 1.0}}),
+        lambda: plot_several({"a": ([1], [1])}, {1: 2}),
+        lambda: plot_several({"a": ([1], [1])}, {"a": {"b": "x"}}),
     ],
 )

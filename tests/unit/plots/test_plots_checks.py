@@ -137,6 +137,7 @@ NOT_APPLICABLE = Check.not_applicable("a value", "the scores differ", source="Le
         (RangeError, "the scores differ", lambda c: plots.plot_check(NOT_APPLICABLE)),
         (RangeError, "titles", lambda c: plots.plot_check([c] * 2, titles=["one"])),
         (DtypeError, "checks", lambda c: plots.plot_check(3)),
+        (DtypeError, "checks", lambda c: plots.plot_check(np.array(5.0))),
         (DtypeError, "checks", lambda c: plots.plot_check([c, "second"])),
     ],
 )

@@ -358,6 +358,8 @@ class TestWrappers:
         for model in (bert, Outer(bert, lambda ids: ids), nn.DataParallel(bert)):
             with pytest.raises(RangeError, match=r"forward names; got nonsense"):
                 record_heads(model, more)
+        with pytest.raises(RangeError, match="forward names; got 1, None"):
+            record_heads(bert, {1: IDS, None: IDS})
         whole = {"input_ids": IDS, "attention_mask": torch.ones_like(IDS)}
         assert len(record_heads(nn.DataParallel(bert), whole)) == 8
 
