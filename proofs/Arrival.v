@@ -10,7 +10,7 @@
     which is the best one by Lengths.v. *)
 
 Require Import Reals Lra Lia Arith Psatz.
-From attnbias Require Import Sums Vectors Margin SVM Model Gradient Runs One Sets Lengths.
+From attnbias Require Import Sums Vectors Margin SVM Model Gradient Runs One Sets Lengths Comparable.
 Open Scope R_scope.
 
 (** ** The mean score *)
@@ -114,7 +114,8 @@ Hypothesis token_bound : TokenBound D B.
 Hypothesis own : forall tau, (tau < T)%nat -> r <= dot d (x tau) (x tau).
 Hypothesis cross : forall tau sigma, (tau < T)%nat -> (sigma < T)%nat -> tau <> sigma ->
   Rabs (dot d (x tau) (x sigma)) <= eps.
-Hypothesis comparable : (4 * INR T - 9) * eps < r.
+Hypothesis r_pos : 0 < r.
+Hypothesis comparable : (4 * INR T - 9) * eps <= r.
 Hypothesis range : forall tau, (tau < T)%nat -> lo <= score D 0 tau <= hi.
 Hypothesis eta_pos : 0 < eta.
 Hypothesis eta_small : 4 * eta * exp (- lo) * (hi - lo) * B ^ 4 <= 1.
@@ -134,7 +135,7 @@ Proof. reflexivity. Qed.
 
 Lemma query_facts : 0 < dot d (query D 0) (query D 0) <= B * B.
 Proof.
-  destruct (B_facts D o r eps B one three o_in token_bound own cross comparable) as [HB [He Hr]].
+  destruct (B_facts D o r eps B one three o_in token_bound own cross r_pos comparable) as [HB [He Hr]].
   pose proof (own 0%nat ltac:(lia)) as H0. change (x 0%nat) with (query D 0) in H0. split; [lra|].
   pose proof (products D o B one three o_in token_bound 0 0 ltac:(lia) ltac:(lia)) as Hp.
   change (x 0%nat) with (query D 0) in Hp. eapply Rle_trans; [apply Rle_abs|exact Hp].
@@ -154,7 +155,7 @@ Qed.
 
 Lemma mean_rises t : m t + rise * (N t * N t) <= m (S t).
 Proof.
-  destruct (B_facts D o r eps B one three o_in token_bound own cross comparable) as [HB [He Hr]].
+  destruct (B_facts D o r eps B one three o_in token_bound own cross r_pos comparable) as [HB [He Hr]].
   destruct query_facts as [Hb HbB]. destruct (loss_range D T_two lo hi range (W t)) as [Hl1 Hl2].
   pose proof (exp_pos (- hi)) as Heh.
   set (s := gd_path D W eta t). set (h := push D (W t) s). assert (HN : 0 <= N t) by apply sqrt_pos.
@@ -197,7 +198,7 @@ Qed.
 (** The parts are no larger than a multiple of the drift. *)
 Lemma parts_drift t : (r + eps - INR T * eps) * size T (score D 0) (p t) <= INR T * (B * N t).
 Proof.
-  destruct (B_facts D o r eps B one three o_in token_bound own cross comparable) as [HB [He Hr]].
+  destruct (B_facts D o r eps B one three o_in token_bound own cross r_pos comparable) as [HB [He Hr]].
   set (Z := size T (score D 0) (p t)).
   assert (H : (r + eps) * Z - INR T * (eps * Z) <= INR T * (B * N t)); [|lra].
   rewrite <- !sum_const. unfold Z at 1. unfold size. rewrite <- sum_scal, <- sum_minus.
@@ -226,7 +227,7 @@ Qed.
 Lemma on_limit l : Un_cv (fun t => m t) l -> OnScore D W l.
 Proof.
   intros Hl e He.
-  destruct (B_facts D o r eps B one three o_in token_bound own cross comparable) as [HB [Hee Hr]].
+  destruct (B_facts D o r eps B one three o_in token_bound own cross r_pos comparable) as [HB [Hee Hr]].
   pose proof (T_3 T three) as HT. pose proof rise_pos as Hk.
   destruct (least_below T (fun tau => if Req_EM_T (score D 0 tau) l then 1 else Rabs (score D 0 tau - l)))
     as [k [Hkt Hmin]]; [lia|].
@@ -236,7 +237,7 @@ Proof.
     intros Hz. apply Hkl. lra. }
   set (kk := r + eps - INR T * eps).
   assert (Hkk : 0 < kk).
-  { unfold kk. assert (0 <= (3 * INR T - 8) * eps) by (apply Rmult_le_pos; lra). lra. }
+  { unfold kk. assert (0 <= (4 * INR T - 12) * eps) by (apply Rmult_le_pos; lra). lra. }
   set (n0 := kk * (e * del / 2) / (INR T * B)).
   assert (HTB : 0 < INR T * B) by (apply Rmult_lt_0_compat; lra).
   assert (Hed : 0 < e * del) by (now apply Rmult_lt_0_compat).
@@ -278,7 +279,7 @@ Proof.
   destruct (best 0%nat ltac:(lia)) as [Ho Hbest]. pose proof (proj1 (best 0%nat ltac:(lia))) as Hoo.
   assert (Hlo : l = score D 0 o).
   { destruct (Rtotal_order l (score D 0 o)) as [Hlt|[Heq|Hgt]]; [exfalso|assumption|exfalso].
-    - now apply (gd_not_on_score D o r eps B l one three Ho Hlt token_bound own cross comparable W eta).
+    - now apply (gd_not_on_score D o r eps B l one three Ho Hlt token_bound own cross r_pos comparable W eta).
     - destruct (HO (/ (2 * INR T))) as [t1 Ht1]; [apply Rinv_0_lt_compat; lra|].
       assert (Hs : sum T (p t1) <= INR T * / (2 * INR T)).
       { apply sum_bound. intros tau Ht. apply (Ht1 t1 tau); [lia|assumption|].

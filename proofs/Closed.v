@@ -7,7 +7,7 @@
 Require Import Reals Lra Lia Arith Psatz.
 From attnbias Require Import Spec Sums Vectors Margin M1 SVM Model Gradient Differentiable Runs.
 From attnbias Require Import Offset M2 Lemma3 Theorem1 Lemma1 Unequal Tokens Rates Pair NoLock Lock.
-From attnbias Require Family Lengths Arrival Turn.
+From attnbias Require Family Comparable Arrival Turn.
 Open Scope R_scope.
 
 (** ** From matrices to the space of matrices *)
@@ -489,12 +489,14 @@ Qed.
 Theorem comparable_lengths : Box.comparable_lengths.
 Proof.
   split; [|exact Family.comparable_locks].
-  intros D o r eps B W Hn HT Ho HB x Hr He Hre. split; [|split].
-  - intros s g HR Hg. exact (Lengths.run_not_on_score D o r eps B g Hn HT Ho Hg HB Hr He Hre W s HR).
+  intros D o r eps B W Hn HT Ho HB x Hr He Hr0 Hre. split; [|split].
+  - intros s g Hlt HR Hg.
+    exact (Comparable.run_not_on_score D o r eps B g Hn HT Ho Hg HB Hr He Hr0 Hre W s Hlt HR).
   - intros eta g He0 HG Hg.
-    exact (Lengths.gd_not_on_score D o r eps B g Hn HT Ho Hg HB Hr He Hre W eta He0 HG).
+    exact (Comparable.gd_not_on_score D o r eps B g Hn HT Ho Hg HB Hr He Hr0 Hre W eta He0 HG).
   - intros eta lo hi He0 HG opt Hopt Hrange Heta.
-    pose proof (Arrival.gd_arrives D o r eps B lo hi eta W Hn HT Hopt HB Hr He Hre Hrange He0 Heta HG)
+    pose proof (Arrival.gd_arrives D o r eps B lo hi eta W Hn HT Hopt HB Hr He Hr0 Hre Hrange
+      He0 Heta HG)
       as Harr.
     split; [exact Harr|].
     exact (Turn.gd_turns D o B lo hi W Hn ltac:(lia) Hopt HB Hrange Harr eta He0 HG).

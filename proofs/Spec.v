@@ -757,8 +757,8 @@ Definition comparable_lengths : Prop :=
    (forall tau, (tau < T D)%nat -> r <= dot (d D) (x tau) (x tau)) ->
    (forall tau sigma, (tau < T D)%nat -> (sigma < T D)%nat -> tau <> sigma ->
       Rabs (dot (d D) (x tau) (x sigma)) <= eps) ->
-   (4 * INR (T D) - 9) * eps < r ->
-   (forall s g, Run D W s -> g < score D 0 o ->
+   0 < r -> (4 * INR (T D) - 9) * eps <= r ->
+   (forall s g, (4 * INR (T D) - 9) * eps < r -> Run D W s -> g < score D 0 o ->
       (forall t, 0 <= s t /\ 16 * B ^ 4 * s t <= (r + eps) / (INR (T D) - 2) - 4 * eps) ->
       ~ OnScore D W g) /\
    (forall eta g, 0 < eta -> GD D W eta -> g < score D 0 o -> ~ OnScore D W g) /\
