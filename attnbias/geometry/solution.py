@@ -251,7 +251,7 @@ class SVMSolution:
             Whose solution it is: the file then also proves which tokens are optimal.
         check : bool
             Whether to compile it, by the program coqc of Debian's package coq. The proofs that it
-            imports are compiled first, once, in half a minute, or in one and a half for a rate.
+            imports are compiled first, once, in half a minute, or in two minutes for a rate.
         proofs : path, optional
             The folder of the proofs, where the package has none.
         progress : bool

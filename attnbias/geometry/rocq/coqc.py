@@ -55,7 +55,7 @@ def check(text: str, folder=None, progress: bool = False) -> tuple[float, tuple[
     coqc = _compiler()
     folder = sources(folder)
     names = needed(folder, text)
-    texts = {name: (folder / f"{name}.v").read_bytes() for name in names}
+    texts = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.v"))}
     version = _run([coqc, "--print-version"], folder)
     key = hashlib.sha256(b"\0".join([version.encode(), *texts.values()])).hexdigest()[:16]
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
