@@ -122,7 +122,7 @@ class Readout:
 
     def points(self, o) -> np.ndarray:
         """o in float64, whose last axis is as long as the parameters of the head ask for."""
-        if type(o) is not np.ndarray or o.dtype != np.float64:
+        if type(o) is not np.ndarray or o.dtype != np.float64 or not o.flags.c_contiguous:
             o = as_numbers("o", o, dtype=float)
         if o.ndim < 1 or not o.shape[-1] or self.width not in (None, o.shape[-1]):
             raise ShapeError(
