@@ -107,7 +107,8 @@ def proved_fall(sizes: OutrunSizes, u_steps, W_steps) -> np.ndarray:
 def proved_margin(data: Dataset, gaps, u_steps, W_steps) -> np.ndarray:
     """(t + 1,) part 2: where positive, the margin of u_t / |u_t| is at least this, for T = 2.
 
-    `gaps` are the (t + 1, n) logit gaps of a run with these steps.
+    `gaps` are the (t + 1, n) logit gaps of a run with these steps. The optimal tokens must have
+    the largest scores at step t, as they do under part 4.
     """
     sizes, lost = outrun_sizes(data), 1 / (1 + np.exp(gaps.min(axis=1)[:-1]))
     cost = sizes.apart * path(lost * u_steps) + np.log(sizes.n) + curvature(sizes, u_steps, W_steps)

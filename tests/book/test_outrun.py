@@ -46,6 +46,32 @@ def test_a_hull_one_per_cent_farther_would_promise_too_much():
     assert (-run.log_loss < outrun.proved_fall(replace(sizes, hull=0.505), *lengths))[-1]
 
 
+STEEP = torch.tensor([[[1, 0.1], [0.9, 0.1]], [[-0.5, 0.1], [-0.4, 0.1]]]).double()
+# scaled, because tokens 100 times as long make steps of W that much longer than those of u
+TURNED = (
+    100 * torch.tensor([[[0.36, 2.57], [0.46, -0.48]], [[0.47, -1.23], [0.42, -1.87]]]).double()
+)
+
+
+@pytest.mark.parametrize("tokens, step_size, part", [(STEEP, 1, "u"), (TURNED, 5e-4, "W")])
+def test_long_steps_cost_some_of_the_fall(tokens, step_size, part):
+    data = Dataset(tokens, [1, 1], opt=[0, 0])
+    sizes = outrun.outrun_sizes(data)
+    run, (u_steps, W_steps) = every_step(data, step_size, (0, 0), 25)
+    assert (-run.log_loss >= outrun.proved_fall(sizes, u_steps, W_steps) - 1e-12).all()
+    # without the curvature of both steps, or of W's alone, more would be promised than happens
+    cost = 0 if part == "u" else outrun.curvature(sizes, u_steps, 0 * W_steps)
+    assert (-run.log_loss < sizes.hull * outrun.path(u_steps) - cost - 0.01).any()
+
+
+@pytest.mark.parametrize("b", [1 / 9, 1 / 25])
+def test_the_hull_gives_a_smaller_constant_than_theorem_two(b):
+    X = torch.eye(20).double().reshape(2, 10, 20).transpose(0, 1).clone()
+    X[:, 1] *= b**0.5  # a = 1
+    hull = outrun.outrun_sizes(Dataset(X, [1, -1] * 5, opt=[0] * 10)).hull
+    assert abs(hull - (10 * (1 + 1 / b)) ** -0.5) < 1e-9 and hull < 0.4 * 10**-0.5
+
+
 def test_one_token_under_both_labels_has_no_hull_apart():
     X = torch.eye(3).double()[torch.tensor([[0, 2], [1, 2]])]
     with pytest.raises(InfeasibleError):
