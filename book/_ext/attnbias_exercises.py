@@ -41,6 +41,7 @@ def without_solutions(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             asked = [label for label in LABEL.findall(text) if label in answers]
             lines = [f'exercise("{label}").check(...)  # {answers[label].asks}' for label in asked]
             kept += [nbformat.v4.new_code_cell("\n".join(lines))] if lines else []
+    kept = [{**cell, "id": f"cell-{k:03}"} for k, cell in enumerate(kept)]  # random ones otherwise
     return nbformat.from_dict({**notebook, "cells": kept})
 
 

@@ -93,6 +93,7 @@ def test_the_notebook_without_solutions_has_all_the_rest(page):
         assert f'exercise("{label}").check(...)' in text
     first = all_text.index("## Exercises")
     assert text[: text.index("## Exercises")].split() == all_text[:first].split()
+    assert cells == without_solutions(whole).cells  # so that two builds give the same files
 
 
 def test_what_stands_beside_a_solution_in_its_cell_stays():
