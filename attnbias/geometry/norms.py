@@ -20,7 +20,8 @@ def least_norm(rows: GapRows | VectorRows, right: torch.Tensor, norm: str) -> SV
     """The matrix of least max, spectral or nuclear norm with margins of at least `right`.
 
     In the last two W may be taken between the span of the differences and that of the queries,
-    since a projection raises neither norm; the solver sees that small matrix.
+    since a projection raises neither norm; in the max norm without the columns that no query
+    sees. The solver has that small matrix.
     """
     if not isinstance(rows, GapRows):
         raise DtypeError(
@@ -32,7 +33,8 @@ def least_norm(rows: GapRows | VectorRows, right: torch.Tensor, norm: str) -> SV
     cp, problem = need("cvxpy", "chapters"), f"{norm}-norm W-SVM"
     remedy = units(rows) + "rescale the tokens to norms near 1, or take fewer"
     failure = partial(SolverError, problem, remedy=remedy)
-    left = queries = torch.eye(rows.queries.shape[1], dtype=torch.float64)
+    left = torch.eye(rows.queries.shape[1], dtype=torch.float64)
+    queries = left[:, (rows.queries != 0).any(dim=0)]
     if norm != "max":
         left, queries = span_basis(rows.differences), span_basis(rows.queries)
     D = (rows.differences @ left).numpy()

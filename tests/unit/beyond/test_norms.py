@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import FEW, random_data
 from room_tests import normal, refusals, two_orthogonal
+from scipy.optimize import linprog
 from tolerances import CLOSED_FORM, FLOAT_PATHS, FORMS, MODES, MULTIPRECISION_LOG, OTHER_BATCH
 
 from attnbias import (
@@ -35,6 +36,7 @@ from attnbias.beyond.norms.plots import plot_margin_matrix
 from attnbias.beyond.plane.data import free_starts, make_plane_pair
 from attnbias.beyond.plane.geometry import factor_modes
 from attnbias.beyond.plane.plots import plot_query_images
+from attnbias.beyond.prompt.data import prompt_keys, prompt_of
 from attnbias.beyond.ranks.data import make_free_queries
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.errors import InfeasibleError
@@ -69,6 +71,22 @@ def test_closed_form(norm, least):
     solution = solve_norm_svm(two_orthogonal(), norm)
     assert solution.bounds.lower - 1e-12 <= least <= solution.bounds.upper + 1e-12
     assert solution.duality_gap < 1e-6 and abs(solution.margin * least - 1) < 1e-6
+
+
+def test_in_the_max_norm_a_prompt_of_many_features_is_a_linear_program():
+    """Its matrix has 160,000 entries, of which the query sees 400."""
+    X = normal(3, 4, 400, seed=0)
+    data = prompt_keys(Dataset(X, [1, -1, 1], normal(400, seed=1)))
+    solution = solve_norm_svm(data, "max")
+    rows = gap_rows(data).differences.numpy()
+    cost = np.r_[np.zeros(400), 1.0]  # of p and of a bound on its entries
+    both = np.block([[np.eye(400), -np.ones((400, 1))], [-np.eye(400), -np.ones((400, 1))]])
+    wanted = np.vstack([np.c_[-rows, np.zeros(len(rows))], both])
+    right = np.r_[-np.ones(len(rows)), np.zeros(800)]
+    least = linprog(cost, A_ub=wanted, b_ub=right, bounds=(None, None)).fun
+    assert abs(solution.norm / least - 1) < 1e-6
+    assert not solution.weights[:, 1:].any()
+    assert prompt_of(solution.weights).norm() > 1.01 * solve_norm_svm(data, "frobenius").norm
 
 
 def test_broken_certificates_prove_nothing():
