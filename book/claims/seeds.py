@@ -59,4 +59,5 @@ SEEDS = {
     "several-law": Seeds(range(117, 282), range(400, 656)),
     "several-flat": Seeds(range(200, 400), range(400, 600)),
     "prompt-joint": Seeds(range(230), range(1000, 1020)),
+    "wrong-labels-fitted": Seeds(range(1010), range(2000, 2010)),
 }
