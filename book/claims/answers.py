@@ -1,6 +1,7 @@
 """The open questions of the paper, answered, by the strength of the evidence."""
 
 import tomllib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,8 +63,8 @@ What does the paper leave open, and how well does this book answer it?
 Section 7 of the paper lists open questions, and its readers ask more.
 The chapters of this part take them up one by one.
 This page sorts their answers by how far you can rely on them, from theorems to guesses.
-Below each answer are the claims that it rests on, with their verdicts in the run of
-{ref}`the ledger <chap-ledger>` that `make ledger` repeats.
+Below each answer stands how the claims that it rests on were judged, and in which section they are
+run; {ref}`the ledger <chap-ledger>` has their words, what was measured, and on which seeds.
 """
 
 
@@ -88,10 +89,8 @@ def render_answers(answers: tuple[Answer, ...], sections: dict[str, list[dict]])
 
 def _item(answer: Answer, entries: dict[str, dict]) -> str:
     lines = [f"**{answer.question}**\n{answer.answer} {{ref}}`{answer.chapter}`\n"]
-    for key in answer.claims:
-        entry = entries[key]
-        setting = f"; {entry['note']}" if entry["note"] else ""
-        lines.append(
-            f"* {entry['text']} **{entry['verdict'].capitalize()}**: {entry['number']}{setting}."
-        )
+    judged = Counter((entries[key]["verdict"], entries[key]["section"]) for key in answer.claims)
+    for (verdict, section), count in judged.items():
+        claims = f", {count} claims" if count > 1 else ""
+        lines.append(f"* **{verdict.capitalize()}**{claims}: {{ref}}`{section}`")
     return "\n".join(lines) + "\n"

@@ -256,7 +256,11 @@ def test_answers_stand_by_strength_with_their_verdicts():
     page = ledger.render_answers((weak, strong), judged())
     assert page.index("Sure?") < page.index("Guess?")
     assert "Yes. {ref}`chap-x`" in page
-    assert "* A | claim, on two lines. **True by construction**: good: 1 <= 2." in page
+    assert "* **True by construction**: {ref}`chap-x`\n" in page
+    twice = ledger.Answer("Sure?", "Yes.", "proved", "chap-x", ("key", "key"))
+    failed = judged(find=lambda e: judge([BAD], against=[OPPOSITE]))
+    page = ledger.render_answers((twice,), failed)
+    assert "* **Contradicted**, 2 claims: {ref}`chap-x`\n" in page
     with pytest.raises(KeyError):  # an answer whose claim no ledger judges
         ledger.render_answers((strong,), {})
 
