@@ -2,7 +2,7 @@
 
 from .attention import plot_attention
 from .bad_start import plot_bad_start, plot_plane_trajectory
-from .networks import plot_grid, plot_step_sizes, plot_weight_norms
+from .networks import plot_grid, plot_leads, plot_step_sizes, plot_weight_norms
 from .numbers import figure_numbers
 from .proof import plot_proof_map
 from .runs import plot_exponent_windows, plot_wall
@@ -16,6 +16,7 @@ __all__ = [
     "plot_exponent_windows",
     "plot_gram",
     "plot_grid",
+    "plot_leads",
     "plot_levels",
     "plot_lock_map",
     "plot_plane_trajectory",

@@ -1,16 +1,18 @@
-"""Plots of trained networks: their step sizes, how they were chosen, growth of the weights."""
+"""Plots of trained networks: who leads, step sizes and how they were chosen, growth of weights."""
 
 import math
 
 import numpy as np
+from matplotlib.ticker import NullLocator
 
 from attnbias._validate import require_choices, require_type
 from attnbias.errors import RangeError
 from attnbias.experiments import ExperimentResult
+from attnbias.experiments.claims.networks import CLIPPED, FASTER, leads
 from attnbias.plots import plot_training
 from attnbias.plots.axes import draw_panels, exponent_axis, panel_axes, shared_legend
 from attnbias.plots.networks import draw_line, gather_logs, network_styles
-from attnbias.plots.theme import FAINT, HALO, styled
+from attnbias.plots.theme import FAINT, HALO, INK, WIDTH, new_figure, styled
 
 # By part, what the names of its matrices hold; the first part that fits has the matrix. Positions
 # and learnt tokens are in none: they are no layers, and start too large to grow.
@@ -86,6 +88,80 @@ def plot_grid(result: ExperimentResult):
     axis.set_ylabel("training loss")
     shared_legend(fig, [axis], handlelength=3.2)
     return fig
+
+
+@styled
+def plot_leads(results):
+    """Leads over SGD and over clipped SGD: a row for each rule of each result, a dot for a seed.
+
+    Parameters
+    ----------
+    results : dict of str to ExperimentResult, or to dict of str to sequence of TrainingLog
+        By the name of the comparison; each has SGD with and without clipping.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The ratio of losses as `leads` has it, with lines at 1 and at the threshold; the dots of
+        a row are filled where all of them reach it.
+
+    Raises
+    ------
+    RangeError, DtypeError
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from book.plots import plot_leads
+    >>> from attnbias.nets.log import CURVES, TrainingLog
+    >>> logs = {name: [TrainingLog(np.array([0, 9]), {c: np.array([1, end]) for c in CURVES}, {})]
+    ...         for name, end in (("SGD", 0.5), ("SGD, clipped", 0.4), ("SNGD", 0.4))}
+    >>> [len(axis.get_yticks()) for axis in plot_leads({"a run": logs}).axes]
+    [3, 3]
+    """
+    remedy = "pass {name: result}"
+    require_type("results", results, dict, "results by name", remedy)
+    groups = {name: gather_logs(each) for name, each in results.items()}
+    for name, logs in groups.items():
+        require_choices(f"optimizers of {name!r}", ("SGD", CLIPPED), logs)
+    rows = [
+        (name, rule) for name, logs in groups.items() for rule in (None, *logs) if rule != "SGD"
+    ]
+    looks = network_styles(dict.fromkeys(rule for logs in groups.values() for rule in logs))
+    fig = new_figure((WIDTH, 1.0 + 0.24 * len(rows)))
+    for axis, behind in zip(fig.subplots(1, 2, sharey=True), ("SGD", CLIPPED), strict=True):
+        for ratio, line in ((1.0, "-"), (FASTER, "--")):
+            axis.axvline(ratio, color=INK, linewidth=1.0, linestyle=line, zorder=1)
+        for y, (name, rule) in enumerate(rows):
+            if rule not in (None, behind):
+                found = leads(groups[name], rule, behind)
+                fill = looks[rule]["color"] if found.min() >= FASTER else "white"
+                axis.plot(
+                    found,
+                    [y] * len(found),
+                    markerfacecolor=fill,
+                    markersize=6.5,
+                    **looks[rule] | {"linestyle": ""},
+                )
+        axis.set_title(f"against {behind}")
+        axis.set_xlabel("its loss over the rule's")
+        _ratio_axis(axis)
+    axis = fig.axes[0]
+    axis.set_yticks(range(len(rows)), [rule or name for name, rule in rows])
+    for text, (_, rule) in zip(axis.get_yticklabels(), rows, strict=True):
+        text.set_weight("normal" if rule else "bold")
+    axis.set_ylim(len(rows) - 0.5, -0.6)
+    return fig
+
+
+def _ratio_axis(axis) -> None:
+    axis.set_xscale("log")
+    low, high = axis.get_xlim()
+    near = (0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6)
+    ticks = near if high < 2 * low else (0.1, 0.2, 0.5, 0.7, 1, 1.4, 2, 3, 5, 10)
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.xaxis.set_minor_locator(NullLocator())
 
 
 @styled

@@ -8,12 +8,15 @@ from drawn import require_apart, require_legible
 from network_logs import BERT, LABELS, lines_of, make_log, make_result
 
 from attnbias.errors import DtypeError, RangeError
+from attnbias.experiments.claims.networks import CLIPPED, leads
 from attnbias.plots.networks import network_styles
-from book.plots import plot_grid, plot_step_sizes, plot_weight_norms
+from book.plots import plot_grid, plot_leads, plot_step_sizes, plot_weight_norms
 from book.plots.networks import PART_STYLES, PARTS
 
 RESULT = make_result()
+CLIPS = RESULT.logs | {CLIPPED: [make_log(seed, speed=1.2) for seed in (0, 1, 2)]}
 FIGURES = [
+    lambda: plot_leads({"one": CLIPS, "a run with a long name": CLIPS}),
     lambda: plot_step_sizes(RESULT),
     lambda: plot_weight_norms(RESULT),
     lambda: plot_weight_norms(RESULT, "SNGD"),
@@ -74,6 +77,27 @@ def test_the_grid_marks_what_was_chosen_and_what_diverged():
     assert [cross.get_xdata().tolist() for cross in crosses] == [[10.0]] * 4
 
 
+def dots(axis) -> dict:
+    """By row of a panel, the places of its dots and whether they are filled."""
+    marks = [line for line in axis.lines if line.get_marker() not in (None, "None")]
+    return {y[0]: (x, m.get_markerfacecolor() != "white") for m in marks for x, y in [m.get_data()]}
+
+
+def test_a_dot_is_the_lead_of_a_seed_and_a_row_is_filled_where_all_reach_the_threshold():
+    plain, clipped = plot_leads({"one": CLIPS}).axes
+    rows = [text.get_text() for text in plain.get_yticklabels()]
+    assert rows == ["one", "SNGD", "SPS", "Adam", CLIPPED]
+    assert [*dots(plain)] == [1, 2, 3, 4] and [*dots(clipped)] == [1, 2, 3]
+    for axis, behind in ((plain, "SGD"), (clipped, CLIPPED)):
+        assert [line.get_xdata()[0] for line in axis.lines[:2]] == [1.0, 1.05]
+        for row, (places, filled) in dots(axis).items():
+            assert np.array_equal(places, leads(CLIPS, rows[row], behind)) and filled
+    late = [*CLIPS["SNGD"][:2], make_log(2)]  # one seed is no faster than SGD
+    plain, clipped = plot_leads({"one": CLIPS | {"SNGD": late}}).axes
+    assert [filled for _, filled in dots(plain).values()] == [False, True, True, True]
+    assert dots(plain)[1][0][2] == 1.0 > dots(clipped)[1][0][2]
+
+
 def test_looks_of_parts_differ_and_stand_out():
     require_apart(network_styles(PART_STYLES, PART_STYLES))
 
@@ -90,6 +114,8 @@ ONE, ADAM = {"SGD": make_log(0)}, {"Adam": make_log(0)}
         (RangeError, lambda: plot_weight_norms({"SGD": make_log(0, names=("x",))})),
         (RangeError, lambda: plot_grid(RESULT.with_data(losses={}))),
         (DtypeError, lambda: plot_grid(ONE)),
+        (DtypeError, lambda: plot_leads(CLIPS["SGD"])),
+        (RangeError, lambda: plot_leads({"one": RESULT})),
     ],
 )
 def test_bad_input_is_named(error, call):
