@@ -426,7 +426,7 @@ class SPS(Steps):
     3. With a GradScaler, pass the loss before it was scaled: `scaler.step(optimizer, loss=loss)`.
     A scale S makes the quotient S times too large.
     4. transformers' Trainer gives step() no loss, and clips at norm 1 unless told max_grad_norm=0.
-    Accelerate's step takes a closure only. The chapter that `SNGD` names has the lines for both.
+    Accelerate's step takes a closure only. The book's page on one's own training loop has both.
 
     lr=0.3 [d]: of the caps that each recorded search of this project tried, the one whose loss is
     never far from the best. c=2 reaches a cap later than c=1/2, so that one too large does less

@@ -144,7 +144,7 @@ def plot_leads(results):
                     **looks[rule] | {"linestyle": ""},
                 )
         axis.set_title(f"against {behind}")
-        axis.set_xlabel("its loss over the rule's")
+        axis.set_xlabel("ratio of losses (> 1: ahead)")
         _ratio_axis(axis)
     axis = fig.axes[0]
     axis.set_yticks(range(len(rows)), [rule or name for name, rule in rows])
