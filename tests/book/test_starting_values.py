@@ -134,7 +134,7 @@ def test_the_chapters_lines_for_transformers_trainer(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = re.search(
         r"```python\n(losses = \{\}.*?)```",
-        (ROOT / "book/appendix/own_loop.md").read_text(encoding="utf8"),
+        (ROOT / "book/yours/own_loop.md").read_text(encoding="utf8"),
         re.S,
     )
     quiet = {"report_to": "none", "disable_tqdm": True, "save_strategy": "no", "use_cpu": True}
