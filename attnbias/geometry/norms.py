@@ -33,8 +33,10 @@ def least_norm(rows: GapRows | VectorRows, right: torch.Tensor, norm: str) -> SV
     cp, problem = need("cvxpy", "chapters"), f"{norm}-norm W-SVM"
     remedy = units(rows) + "rescale the tokens to norms near 1, or take fewer"
     failure = partial(SolverError, problem, remedy=remedy)
-    left = torch.eye(rows.queries.shape[1], dtype=torch.float64)
-    queries = left[:, (rows.queries != 0).any(dim=0)]
+    left, queries = (
+        torch.eye(side.shape[1], dtype=torch.float64) for side in (rows.differences, rows.queries)
+    )
+    queries = queries[:, (rows.queries != 0).any(dim=0)]
     if norm != "max":
         left, queries = span_basis(rows.differences), span_basis(rows.queries)
     D = (rows.differences @ left).numpy()

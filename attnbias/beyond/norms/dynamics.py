@@ -19,7 +19,7 @@ from ...errors import RangeError
 from ...losses import Loss, as_loss
 from ...rules import GD, Descent, Gradient, Memory, Vector
 from ..common.arguments import listed
-from .geometry import NORMS
+from .geometry import NORMS, STACKED
 
 _RANK = 1e-12  # singular values of a gradient below this share of the largest are rounding
 
@@ -56,16 +56,36 @@ class Decaying(Descent):
 
 
 class Steepest(Decaying):
-    """W <- W + step_size (t + 1)^-decay D, with D steepest in a norm."""
+    """W <- W + step_size (t + 1)^-decay D, with D steepest in a norm.
 
-    def __init__(self, norm: str, step_size: float, decay: float = 0.0):
+    Of several matrices, such as those of heads, each takes a step of that length in its own norm.
+    `fused`, they are blocks of "rows" or of "columns" of one matrix, which takes it.
+
+    Examples
+    --------
+    >>> Steepest("spectral", 0.1), Steepest("spectral", 0.1, fused="rows")
+    (steepest(spectral, 0.1), steepest(spectral, 0.1, fused rows))
+    """
+
+    def __init__(self, norm: str, step_size: float, decay: float = 0.0, fused: str | None = None):
         super().__init__(step_size, decay)
         self.norm = require_choice("norm", norm, NORMS)
-        self.name = f"steepest({norm}, {self.step_size:g})"
+        self.fused = None if fused is None else require_choice("fused", fused, STACKED)
+        words = f", fused {fused}" if fused else ""
+        self.name = f"steepest({norm}, {self.step_size:g}{words})"
 
     def direction(self, gradient: Gradient, step: int, memory: Memory) -> Vector:
         """D."""
-        return gradient.vector(steepest_direction(gradient.descent.parts, self.norm))
+        parts, scale = gradient.descent.parts, gradient.descent.log_scale
+        if parts.ndim == 2:
+            D = steepest_direction(parts, self.norm)
+        elif self.fused is None:
+            D = torch.stack([steepest_direction(part, self.norm) for part in parts])
+        else:
+            dim, sizes = STACKED.index(self.fused), (scale - scale.amax()).exp()
+            whole = torch.cat([*(sizes[:, None, None] * parts)], dim)
+            D = torch.stack(steepest_direction(whole, self.norm).chunk(len(parts), dim))
+        return gradient.vector(D)
 
 
 class Adam(Decaying):

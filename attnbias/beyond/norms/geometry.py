@@ -12,7 +12,9 @@ from ...geometry.svm import SVMSolution, solve
 from ...geometry.tokens import gap_rows
 from ..common.arguments import as_finite
 
-__all__ = ["NORMS", "matrix_norm", "norm_margin", "solve_norm_svm"]
+__all__ = ["NORMS", "STACKED", "matrix_norm", "norm_margin", "solve_norm_svm"]
+
+STACKED = ("rows", "columns")  # how several matrices are blocks of one
 
 
 def norm_margin(data: Dataset, W: torch.Tensor, norm: str, opt=None) -> float:
