@@ -50,6 +50,8 @@ SEEDS = {
     "own-norm-leads": _NORMS,
     "factors-nuclear": _NORMS,
     "adam-speed": _NORMS,
+    "each-size-its-margin": Seeds(range(206), range(1000, 1010)),
+    "stuck-head": Seeds(range(105), range(1000, 1010)),
     "next-token-exponent": Seeds(range(240), range(1000, 1010)),
     "comparable-lengths": Seeds(range(100), range(1000, 1012)),
     "lock-border": Seeds(range(100), range(1000, 1010)),
