@@ -87,7 +87,8 @@ def train_heads(
     >>> bool((trace.W[:, 0] == trace.W[:, 1]).all())  # equal starts stay equal
     True
     """
-    problem = Heads(data, decoders, as_loss(loss), W0, keys, queries, groups)
+    shared = {"keys": keys, "queries": queries, "groups": groups}
+    problem = Heads(data, decoders, as_loss(loss), W0, **shared)
     return run(problem, rule, steps, "train_heads", record, progress, checkpoint)
 
 
@@ -97,7 +98,7 @@ class Heads(Stack):
     name, least = "heads", "log_least_opt_score"
 
     def __init__(
-        self, data: Dataset, decoders, loss, W0=None, keys=None, queries=None, groups=None
+        self, data: Dataset, decoders, loss, W0=None, *, keys=None, queries=None, groups=None
     ) -> None:
         u = as_decoders(data, decoders)
         self.n, self.loss, self.groups = data.n, loss, as_groups(groups, len(u))
