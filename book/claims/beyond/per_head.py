@@ -99,8 +99,9 @@ def each_size_its_margin(e):
 @refuted("fused and per-head runs change places", stuck_runs=swaps("fused", "per head"))
 @refuted("all runs end with gaps half as large", stuck_runs=altered(W=lambda run: run.W / 2))
 def stuck_head(e):
-    """Beside a head that cannot be satisfied, the least gap of the others grows by their own margin
-    at each spectral step per head, and under fused steps less than half as far."""
+    """Beside a head that cannot be satisfied, the least gap of the others is, after 200 spectral
+    steps per head, at least 90% of their own margin times the path, and after fused ones less than
+    half as large."""
     for seed in SEEDS["stuck-head"].fresh:
         data, u, keys = stuck_layer(seed)
         free = head_rows(data, u, keys=keys)[:2]
