@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from ..._validate import require_choice, require_number, short
+from ..._validate import require_choice, require_int, require_number, short
 from ...data import Dataset
 from ...dynamics.arguments import initial_matrix, require_inputs
 from ...dynamics.coordinates import LinearHead
@@ -44,6 +44,22 @@ def steepest_direction(G: torch.Tensor, norm: str) -> torch.Tensor:
     return U[:, :rank] @ Vt[:rank]
 
 
+def newton_schulz(G: torch.Tensor, iterations: int) -> torch.Tensor:
+    """What Muon takes for U V' of G = U S V'; each iteration raises small values 3.4445 times.
+
+    Examples
+    --------
+    >>> found = newton_schulz(torch.diag(torch.tensor([1.0, 1e-4])), 5).diag().tolist()
+    >>> [round(value, 3) for value in found]
+    [0.696, 0.048]
+    """
+    X = G / G.norm()
+    for _ in range(iterations):
+        A = X @ X.T
+        X = 3.4445 * X + (2.0315 * A @ A - 4.7750 * A) @ X
+    return X
+
+
 class Decaying(Descent):
     """Steps of length step_size (t + 1)^-decay, whatever the gradient."""
 
@@ -59,7 +75,8 @@ class Steepest(Decaying):
     """W <- W + step_size (t + 1)^-decay D, with D steepest in a norm.
 
     Of several matrices, such as those of heads, each takes a step of that length in its own norm.
-    `fused`, they are blocks of "rows" or of "columns" of one matrix, which takes it.
+    `fused`, they are blocks of "rows" or of "columns" of one matrix, which takes it. With a number
+    of `iterations` the spectral direction is Muon's, by Newton-Schulz, of norm about 1.
 
     Examples
     --------
@@ -67,25 +84,43 @@ class Steepest(Decaying):
     (steepest(spectral, 0.1), steepest(spectral, 0.1, fused rows))
     """
 
-    def __init__(self, norm: str, step_size: float, decay: float = 0.0, fused: str | None = None):
+    def __init__(
+        self,
+        norm: str,
+        step_size: float,
+        decay: float = 0.0,
+        *,
+        fused: str | None = None,
+        iterations: int | None = None,
+    ):
         super().__init__(step_size, decay)
         self.norm = require_choice("norm", norm, NORMS)
         self.fused = None if fused is None else require_choice("fused", fused, STACKED)
+        self.iterations = None
+        if iterations is not None:
+            require_choice("norm of Newton-Schulz", norm, ("spectral",))
+            self.iterations = require_int("iterations", iterations, low=1)
         words = f", fused {fused}" if fused else ""
+        words += f", {iterations} iterations" if iterations else ""
         self.name = f"steepest({norm}, {self.step_size:g}{words})"
 
     def direction(self, gradient: Gradient, step: int, memory: Memory) -> Vector:
         """D."""
         parts, scale = gradient.descent.parts, gradient.descent.log_scale
         if parts.ndim == 2:
-            D = steepest_direction(parts, self.norm)
+            D = self._steepest(parts)
         elif self.fused is None:
-            D = torch.stack([steepest_direction(part, self.norm) for part in parts])
+            D = torch.stack([self._steepest(part) for part in parts])
         else:
             dim, sizes = STACKED.index(self.fused), (scale - scale.amax()).exp()
             whole = torch.cat([*(sizes[:, None, None] * parts)], dim)
-            D = torch.stack(steepest_direction(whole, self.norm).chunk(len(parts), dim))
+            D = torch.stack(self._steepest(whole).chunk(len(parts), dim))
         return gradient.vector(D)
+
+    def _steepest(self, G: torch.Tensor) -> torch.Tensor:
+        if self.iterations is None:
+            return steepest_direction(G, self.norm)
+        return newton_schulz(G, self.iterations)
 
 
 class Adam(Decaying):

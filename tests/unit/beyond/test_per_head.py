@@ -13,7 +13,7 @@ from attnbias import GD, NGD, Dataset
 from attnbias.beyond.heads.decoders import interpolating_decoder
 from attnbias.beyond.heads.dynamics import train_heads
 from attnbias.beyond.heads.geometry import head_rows, heads_margin, solve_heads
-from attnbias.beyond.norms.dynamics import Steepest, steepest_direction
+from attnbias.beyond.norms.dynamics import Steepest, newton_schulz, steepest_direction
 from attnbias.geometry.certificate import DUAL, NORMS, matrix_norm
 
 SIDES = (None, "rows", "columns")
@@ -124,6 +124,25 @@ def test_steps_are_steepest_in_their_norms(seed, norm):
         assert abs(float((moved * descent).sum()) / dual - 1) < FORMS
 
 
+def test_newton_schulz_takes_each_singular_value_by_itself():
+    """Those of the scalar iteration, on the singular vectors of the gradient; five near to U V'."""
+    G = normal(3, 5, seed=1)
+    U, s, Vt = torch.linalg.svd(G, full_matrices=False)
+    s = s / s.norm()
+    for _ in range(5):
+        s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
+    found = newton_schulz(G, 5)
+    assert float((found - (U * s) @ Vt).abs().max()) < FORMS
+    assert float((found - newton_schulz(G, 4)).abs().max()) > 0.01
+    data, u = draw(0)
+    for fused in SIDES:
+        exact, near = (
+            train_heads(data, u, Steepest("spectral", 1.0, fused=fused, iterations=n), 1).W[-1]
+            for n in (None, 5)
+        )
+        assert 0.01 < float((exact - near).norm() / exact.norm()) < 0.35  # values 0.7 to 1.2
+
+
 def test_frobenius_steps_are_those_of_ngd():
     data, u = draw(2)
     for fused, normalise in ((None, "separate"), ("rows", "shared"), ("columns", "shared")):
@@ -228,6 +247,8 @@ ROWS = head_rows(DATA, U)
 test_refusals = refusals(
     RangeError=[
         lambda: Steepest("spectral", 0.1, fused="heads"),
+        lambda: Steepest("spectral", 0.1, iterations=0),
+        lambda: Steepest("nuclear", 0.1, iterations=5),
         lambda: solve_heads(ROWS, "spectral", "heads"),
         lambda: solve_heads(ROWS, "sum"),
         lambda: heads_margin(ROWS, torch.zeros(3, 9, 9), "spectral", "sides"),
