@@ -33,6 +33,7 @@ class Seeds(NamedTuple):
 
 _MOMENTUM = Seeds(range(100, 140), range(200, 240))
 _NORMS = Seeds(range(1010), range(1010, 1020))
+_PER_HEAD = Seeds(range(1020), range(1020, 1030))
 _FACTORS = Seeds(range(25), range(30, 35))
 _EXPONENTS = Seeds(range(724), range(1000, 1020))
 _SHORT_RUNS = Seeds(range(10), range(10, 20))
@@ -50,8 +51,8 @@ SEEDS = {
     "own-norm-leads": _NORMS,
     "factors-nuclear": _NORMS,
     "adam-speed": _NORMS,
-    "each-size-its-margin": Seeds(range(206), range(1000, 1010)),
-    "stuck-head": Seeds(range(105), range(1000, 1010)),
+    "each-size-its-margin": _PER_HEAD,
+    "stuck-head": _PER_HEAD,
     "next-token-exponent": Seeds(range(240), range(1000, 1010)),
     "comparable-lengths": Seeds(range(100), range(1000, 1012)),
     "lock-border": Seeds(range(100), range(1000, 1010)),

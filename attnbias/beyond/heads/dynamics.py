@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from ..._validate.sequences import as_token_indices
+from ..._validate import as_tensor, dtype_name, require_shape, short
 from ...data import Dataset
 from ...dynamics.softmax import Scores, relative, softmax_state
 from ...dynamics.trace import Trace
-from ...errors import RangeError
+from ...errors import DtypeError, RangeError
 from ...geometry.tokens import gap_rows, optimal_tokens, token_scores
 from ...losses import as_loss
 from ...rules import Descent, Gradient
@@ -78,6 +78,7 @@ def train_heads(
     Source: ours [c]. With S_ih the score that head h has on sequence i and m_i the sum over
     heads, the gradient in W_h is that of one head alone, with the weight of sequence i
     multiplied by l'(m_i) / l'(S_ih) > 0. For the exponential loss this is exp(S_ih - m_i).
+    That of a matrix which heads share is the sum of theirs.
 
     Examples
     --------
@@ -161,15 +162,15 @@ def as_groups(groups, heads: int) -> torch.Tensor:
     """(H,) which matrix each head has: numbers from 0 on, none left out."""
     if groups is None:
         return torch.arange(heads)
-    groups = as_token_indices("groups", groups, torch.full((heads,), heads))
-    if len(groups.unique()) <= int(groups.max()):
-        raise RangeError(
-            "groups",
-            expected="numbers from 0 on, each of some head",
-            got=str(groups.tolist()),
-            remedy="[0, 0, 1, 1] has two groups of two heads",
-        )
-    return groups
+    found, remedy = as_tensor("groups", groups), "[0, 0, 1, 1] has two groups of two heads"
+    require_shape("groups", found, (heads,), "(H,), one a head", remedy)
+    if found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
+        raise DtypeError("groups", expected="integers", got=dtype_name(found), remedy=remedy)
+    known, found = found.unique(return_inverse=True)
+    if known.tolist() != [*range(len(known))]:
+        expected = "the numbers from 0 on, none left out"
+        raise RangeError("groups", expected=expected, got=short(known.tolist()), remedy=remedy)
+    return found
 
 
 def through(name: str, projections, vectors: torch.Tensor) -> torch.Tensor:

@@ -13,6 +13,7 @@ import torch
 
 from ..._validate import require_choice, require_type
 from ...data import Dataset
+from ...errors import ShapeError
 from ...geometry.certificate import matrix_norm
 from ...geometry.svm import SVMSolution, solve
 from ...geometry.tokens import GapRows, gap_rows, optimal_tokens
@@ -126,7 +127,7 @@ def heads_margin(rows: list[GapRows], W, norm: str, fused: str | None = None) ->
     >>> round(heads_margin(rows, W, "spectral"), 6)
     1.0
     """
-    rows = listed("rows", rows, _as_rows)
+    rows = _alike(rows)
     W = as_finite("W", W, (len(rows), None, None), "(G, k, q), one a matrix")
     whole = [*W] if fused is None else [torch.cat([*W], STACKED.index(_as_side(fused)))]
     size = max(matrix_norm(each, norm) for each in whole)
@@ -136,7 +137,7 @@ def heads_margin(rows: list[GapRows], W, norm: str, fused: str | None = None) ->
 
 def _fused(rows: list[GapRows], fused: str | None) -> list[GapRows]:
     """The rows themselves, or those of the one matrix: each row stands in its head's block."""
-    rows = listed("rows", rows, _as_rows)
+    rows = _alike(rows)
     if fused is None:
         return rows
     side = ("differences", "queries")[STACKED.index(_as_side(fused))]
@@ -144,8 +145,17 @@ def _fused(rows: list[GapRows], fused: str | None) -> list[GapRows]:
     return [_joined(rows, **{side: whole})]
 
 
-def _as_rows(name: str, value) -> GapRows:
-    return require_type(name, value, GapRows, "a list of GapRows", "pass head_rows(data, u)")
+def _alike(rows) -> list[GapRows]:
+    """Rows of matrices of one shape."""
+    remedy = "pass head_rows(data, u)"
+    rows = listed(
+        "rows", rows, lambda *each: require_type(*each, GapRows, "a list of GapRows", remedy)
+    )
+    shapes = {tuple(side.shape[1] for side in each.factors) for each in rows}
+    if len(shapes) > 1:
+        got, expected = f"(k, q) = {sorted(shapes)}", "those of matrices of one shape"
+        raise ShapeError("rows", expected=expected, got=got, remedy=remedy)
+    return rows
 
 
 def _as_side(fused) -> str:

@@ -28,7 +28,7 @@ def steepest_direction(G: torch.Tensor, norm: str) -> torch.Tensor:
     """The matrix of norm 1 with the largest product with G.
 
     G / |G|; sign(G), 0 where G is 0; U V' of G = U S V', over its nonzero singular values; or
-    u_1 v_1' of the largest one.
+    u_1 v_1' of the largest one. Of G = 0 it is 0.
 
     Examples
     --------
@@ -36,16 +36,19 @@ def steepest_direction(G: torch.Tensor, norm: str) -> torch.Tensor:
     [[1.0, 0.0], [0.0, -1.0]]
     """
     if norm == "frobenius":
-        return G / G.norm()
+        return _over_norm(G)
     if norm == "max":
         return G.sign()
     U, s, Vt = torch.linalg.svd(G, full_matrices=False)
-    rank = 1 if norm == "nuclear" else int((s > _RANK * s[0]).sum())
+    rank = int((s > _RANK * s[0]).sum())
+    rank = min(rank, 1) if norm == "nuclear" else rank
     return U[:, :rank] @ Vt[:rank]
 
 
 def newton_schulz(G: torch.Tensor, iterations: int) -> torch.Tensor:
     """What Muon takes for U V' of G = U S V'; each iteration raises small values 3.4445 times.
+
+    The coefficients are those of K. Jordan's Muon [b]. Of G = 0 it is 0.
 
     Examples
     --------
@@ -53,11 +56,15 @@ def newton_schulz(G: torch.Tensor, iterations: int) -> torch.Tensor:
     >>> [round(value, 3) for value in found]
     [0.696, 0.048]
     """
-    X = G / G.norm()
+    X = _over_norm(G)
     for _ in range(iterations):
         A = X @ X.T
         X = 3.4445 * X + (2.0315 * A @ A - 4.7750 * A) @ X
     return X
+
+
+def _over_norm(G: torch.Tensor) -> torch.Tensor:
+    return G / G.norm().clamp(min=torch.finfo(G.dtype).tiny)
 
 
 class Decaying(Descent):
@@ -72,11 +79,29 @@ class Decaying(Descent):
 
 
 class Steepest(Decaying):
-    """W <- W + step_size (t + 1)^-decay D, with D steepest in a norm.
+    """W <- W + step_size (t + 1)^-decay D, with D steepest in a norm: a rule for `train_heads`.
 
-    Of several matrices, such as those of heads, each takes a step of that length in its own norm.
-    `fused`, they are blocks of "rows" or of "columns" of one matrix, which takes it. With a number
-    of `iterations` the spectral direction is Muon's, by Newton-Schulz, of norm about 1.
+    Parameters
+    ----------
+    norm : {"frobenius", "max", "spectral", "nuclear"}
+    step_size : float
+        Length of the first step in that norm.
+    decay : float in [0, 1]
+    fused : {"rows", "columns"}, optional
+        Several matrices, such as those of heads, are blocks of rows, or of columns, of one, and
+        its norm counts. By default each takes a step of that length in a norm of its own. A
+        single matrix is what it is either way.
+    iterations : int, optional
+        Those of Newton-Schulz, for the spectral norm: the direction is then Muon's, of norm
+        about 1. Five are usual. By default it is exact.
+
+    Raises
+    ------
+    RangeError, DtypeError
+
+    Notes
+    -----
+    A matrix whose gradient is 0 stays: 0/0 = 0 [d].
 
     Examples
     --------

@@ -16,39 +16,56 @@ from ..tamper import altered, aside, swaps
 
 claim = Section("Beyond the paper", 272, source="ours", chapter="chap-per-head")
 
-SHAPES = ((4, 3, 12, 4), (3, 4, 12, 3), (5, 2, 10, 4), (3, 3, 12, 2), (2, 5, 12, 4))  # n, T, d, H
+#: n, T, d, heads, and rows of a head: as many as features, or the share of one head of them.
+SHAPES = (
+    (4, 3, 12, 4, 12),
+    (3, 3, 18, 3, 6),
+    (5, 2, 10, 4, 10),
+    (5, 2, 12, 2, 6),
+    (2, 5, 12, 4, 12),
+)
 SIZES = {"fused": "rows", "per head": None}
 
 
-def heads_of(seed: int, n: int, T: int, d: int, heads: int):
-    """Gaussian tokens, and for each head a decoder that prefers random ones."""
+def heads_of(seed: int, n: int, T: int, d: int, heads: int, width: int):
+    """Gaussian tokens and keys, and for each head a decoder that prefers random ones."""
     g = torch.Generator().manual_seed(seed)
     X = torch.randn(n, T, d, generator=g, dtype=torch.float64) / d**0.5
     data = Dataset(X, [(-1.0) ** i for i in range(n)])
     opts = [torch.randint(T, (n,), generator=g) for _ in range(heads)]
-    return data, torch.stack([interpolating_decoder(data, opt) for opt in opts])
+    keys = torch.randn(heads, width, d, generator=g, dtype=torch.float64) / width**0.5
+    return data, torch.stack([interpolating_decoder(data, opt) for opt in opts]), keys
+
+
+def rows_of(seed: int):
+    """What is asked of each head."""
+    data, u, keys = heads_of(seed, *SHAPES[seed % len(SHAPES)])
+    return head_rows(data, u, keys=keys)
 
 
 @functools.cache
 def largest_margins(seed: int) -> dict[str, float]:
     """The largest spectral margin of the layer, and that of its largest head."""
-    rows = head_rows(*heads_of(seed, *SHAPES[seed % len(SHAPES)]))
+    rows = rows_of(seed)
     solved = {size: solve_heads(rows, "spectral", fused) for size, fused in SIZES.items()}
     return {size: min(svm.margin for svm in svms) for size, svms in solved.items()}
 
 
 @functools.cache
 def spectral_runs(seed: int) -> dict[str, Trace]:
-    """Two hundred steps of each kind."""
-    layer = heads_of(seed, *SHAPES[seed % len(SHAPES)])
-    rules = {size: Steepest("spectral", 0.7, fused=fused) for size, fused in SIZES.items()}
-    return {size: train_heads(*layer, rule, 200, record=[200]) for size, rule in rules.items()}
+    """Four hundred steps of each kind."""
+    data, u, keys = heads_of(seed, *SHAPES[seed % len(SHAPES)])
+    rules = {size: Steepest("spectral", 0.5, fused=fused) for size, fused in SIZES.items()}
+    return {
+        size: train_heads(data, u, rule, 400, keys=keys, record=[400])
+        for size, rule in rules.items()
+    }
 
 
 @functools.cache
 def stuck_layer(seed: int):
     """Two heads beside one whose keys have rank one: its token lies between the others in them."""
-    data, u = heads_of(seed, 4, 3, 12, 2)
+    data, u, _ = heads_of(seed, 4, 3, 12, 2, 12)
     seen = torch.randn(12, generator=torch.Generator().manual_seed(seed + 1000)).double()
     middle = interpolating_decoder(data, (data.X @ seen).argsort(dim=1)[:, 1])
     keys = torch.eye(12).double().repeat(3, 1, 1)
@@ -75,12 +92,12 @@ def stuck_runs(seed: int) -> dict[str, Trace]:
     "runs turn aside by 1 - cosine 0.1", spectral_runs=altered(W=lambda run: aside(run.W, 0.1))
 )
 def each_size_its_margin(e):
-    """Spectral steps fused over heads come within 8% of the largest margin of the whole layer, and
-    steps per head within 8% of that of its largest head, in 200 steps; neither comes as near to the
-    other's, in the mean."""
+    """Spectral steps fused over heads come within 10% of the largest margin of the whole layer, and
+    steps per head within 10% of that of its largest head, in 400 steps, for heads as wide as tokens
+    and for those that divide the features; neither comes as near to the other's, in the mean."""
     leads = {size: [] for size in SIZES}
     for seed in SEEDS["each-size-its-margin"].fresh:
-        rows = head_rows(*heads_of(seed, *SHAPES[seed % len(SHAPES)]))
+        rows = rows_of(seed)
         runs, best = e.run(spectral_runs, seed), largest_margins(seed)
         for size, fused in SIZES.items():
             share = {
@@ -89,7 +106,7 @@ def each_size_its_margin(e):
             }
             own = share.pop(size)
             leads[size].append(own - max(share.values()))
-            yield Check(f"share of the largest margin, {size}", own, 0.92, ">=", key="share")
+            yield Check(f"share of the largest margin, {size}", own, 0.9, ">=", key="share")
     for size, found in leads.items():
         words = f"mean lead on the other rule, {size}, in shares of the margin"
         yield Check(words, sum(found) / len(found), 0.04, ">=")

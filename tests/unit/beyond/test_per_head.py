@@ -151,13 +151,35 @@ def test_frobenius_steps_are_those_of_ngd():
         assert float((ours - theirs).norm()) < FORMS * float(theirs.norm())
 
 
-def test_max_norm_steps_know_no_heads():
+@pytest.mark.parametrize("norm", NORMS)
+def test_where_fused_and_per_head_are_the_same_steps(norm):
+    """In the max norm, and of a single matrix, whether of one head or of a group."""
     data, u = draw(2)
-    each, whole = (
-        train_heads(data, u, Steepest("max", 0.1, fused=fused), 60).W[-1]
-        for fused in (None, "rows")
-    )
-    assert torch.equal(each, whole)
+    for groups in (None, [0, 0, 0]):
+        each, *whole = (
+            train_heads(data, u, Steepest(norm, 0.1, fused=fused), 20, groups=groups).W[-1]
+            for fused in SIDES
+        )
+        same = groups is not None or norm == "max"
+        assert [torch.equal(each, W) for W in whole] == [same, same]
+
+
+STEPS = [{"norm": norm} for norm in NORMS] + [{"norm": "spectral", "iterations": 5}]
+
+
+@pytest.mark.parametrize("kind", STEPS, ids=str)
+def test_a_dead_head_stays_and_costs_the_others_nothing(kind):
+    """Its keys are 0, and so is its gradient: 0/0 = 0. With keys that see it does move them."""
+    data, u = draw(1)
+    keys = torch.eye(9).double().repeat(3, 1, 1)
+    dead = torch.cat([keys[:2], torch.zeros(1, 9, 9).double()])
+    for fused in SIDES:
+        rule = Steepest(step_size=0.3, fused=fused, **kind)
+        alone = train_heads(data, u[:2], rule, 20).W[-1]
+        whole, seen = (train_heads(data, u, rule, 20, keys=K).W[-1] for K in (dead, keys))
+        assert not whole[2].any()
+        assert float((whole[:2] - alone).norm()) < FORMS * float(alone.norm())
+        assert float((seen[:2] - alone).norm()) > 0.01 * float(alone.norm())
 
 
 @pytest.mark.parametrize("loss", RISK)
@@ -254,16 +276,22 @@ test_refusals = refusals(
         lambda: heads_margin(ROWS, torch.zeros(3, 9, 9), "spectral", "sides"),
         lambda: head_rows(DATA, U, groups=[0, 2, 0]),
         lambda: head_rows(DATA, U, groups=[0, 3, 1]),
+        lambda: head_rows(DATA, U, groups=[-1, 0, 1]),
+        lambda: solve_heads([], "spectral"),
     ],
     ShapeError=[
         lambda: head_rows(DATA, U, keys=torch.zeros(3, 9)),
         lambda: train_heads(DATA, U, NGD(0.1), 1, queries=torch.zeros(2, 9, 9)),
         lambda: train_heads(DATA, U, NGD(0.1), 1, groups=[0, 0, 1], W0=torch.zeros(3, 9, 9)),
         lambda: heads_margin(ROWS, torch.zeros(2, 9, 9), "spectral"),
+        lambda: heads_margin(ROWS, torch.zeros(3, 8, 9), "spectral"),
         lambda: head_rows(DATA, U, groups=[0, 1]),
+        lambda: solve_heads(ROWS + head_rows(DATA, U, queries=torch.ones(3, 4, 9)), "spectral"),
     ],
     DtypeError=[
         lambda: head_rows(DATA, U, groups=[0.0, 1.0, 1.0]),
+        lambda: head_rows(DATA, U, groups=[False, True, True]),
+        lambda: Steepest("spectral", 0.1, iterations=2.5),
         lambda: head_rows(None, U),
         lambda: solve_heads(None, "spectral"),
         lambda: heads_margin(None, torch.zeros(3, 9, 9), "spectral"),
