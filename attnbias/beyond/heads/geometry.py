@@ -147,15 +147,16 @@ def _fused(rows: list[GapRows], fused: str | None) -> list[GapRows]:
 
 def _alike(rows) -> list[GapRows]:
     """Rows of matrices of one shape."""
-    remedy = "pass head_rows(data, u)"
-    rows = listed(
-        "rows", rows, lambda *each: require_type(*each, GapRows, "a list of GapRows", remedy)
-    )
+    rows, remedy = listed("rows", rows, _as_rows), "pass head_rows(data, u)"
     shapes = {tuple(side.shape[1] for side in each.factors) for each in rows}
     if len(shapes) > 1:
         got, expected = f"(k, q) = {sorted(shapes)}", "those of matrices of one shape"
         raise ShapeError("rows", expected=expected, got=got, remedy=remedy)
     return rows
+
+
+def _as_rows(name: str, value) -> GapRows:
+    return require_type(name, value, GapRows, "a list of GapRows", "pass head_rows(data, u)")
 
 
 def _as_side(fused) -> str:
