@@ -20,8 +20,8 @@ def least_norm(rows: GapRows | VectorRows, right: torch.Tensor, norm: str) -> SV
     """The matrix of least max, spectral or nuclear norm with margins of at least `right`.
 
     In the last two W may be taken between the span of the differences and that of the queries,
-    since a projection raises neither norm; in the max norm without the columns that no query
-    sees. The solver has that small matrix.
+    since a projection raises neither norm; in the max norm without what no difference or no
+    query sees. The solver has that small matrix.
     """
     if not isinstance(rows, GapRows):
         raise DtypeError(
@@ -33,12 +33,8 @@ def least_norm(rows: GapRows | VectorRows, right: torch.Tensor, norm: str) -> SV
     cp, problem = need("cvxpy", "chapters"), f"{norm}-norm W-SVM"
     remedy = units(rows) + "rescale the tokens to norms near 1, or take fewer"
     failure = partial(SolverError, problem, remedy=remedy)
-    left, queries = (
-        torch.eye(side.shape[1], dtype=torch.float64) for side in (rows.differences, rows.queries)
-    )
-    queries = queries[:, (rows.queries != 0).any(dim=0)]
-    if norm != "max":
-        left, queries = span_basis(rows.differences), span_basis(rows.queries)
+    basis = seen_axes if norm == "max" else span_basis
+    left, queries = basis(rows.differences), basis(rows.queries)
     D = (rows.differences @ left).numpy()
     Z = (rows.queries @ queries)[rows.sequence].numpy()
     M = cp.Variable((D.shape[1], Z.shape[1]))
@@ -74,3 +70,8 @@ def span_basis(vectors: torch.Tensor) -> torch.Tensor:
     """(d, r) orthonormal basis of the span of (m, d) vectors."""
     U, s, _ = torch.linalg.svd(vectors.T, full_matrices=False)
     return U[:, s > 1e-12 * s[0]]
+
+
+def seen_axes(vectors: torch.Tensor) -> torch.Tensor:
+    """(d, r) unit vectors along which some of (m, d) vectors are not 0."""
+    return torch.eye(vectors.shape[1], dtype=torch.float64)[:, (vectors != 0).any(dim=0)]
