@@ -31,6 +31,9 @@ class Loss:
         Tensor z to log(-l'(z)).
     log_gap : callable, optional
         (z, log S) to log(l(z - S) - l(z)). None integrates the slope by Gauss-Legendre.
+    log_slope_below : callable, optional
+        (z, log S) to log(-l'(z - S)), for a slope that vanishes at a target z, where z - S
+        would round to z. None takes the slope at z - S.
 
     Raises
     ------
@@ -52,10 +55,11 @@ class Loss:
     log_value: Callable[[torch.Tensor], torch.Tensor]
     log_slope: Callable[[torch.Tensor], torch.Tensor]
     log_gap: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None
+    log_slope_below: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None
 
     def __post_init__(self) -> None:
         parts: list[Callable[..., torch.Tensor]] = [self.log_value, self.log_slope]
-        parts += [] if self.log_gap is None else [self.log_gap]
+        parts += [part for part in (self.log_gap, self.log_slope_below) if part is not None]
         if not isinstance(self.name, str) or not all(callable(part) for part in parts):
             raise DtypeError(
                 "loss",
@@ -80,6 +84,12 @@ class Loss:
         slopes = self.log_slope(z[..., None] - log_S.exp()[..., None] * nodes)
         return log_S + torch.logsumexp(slopes + log_weights, dim=-1)
 
+    def slope_below(self, z: torch.Tensor, log_S: torch.Tensor) -> torch.Tensor:
+        """log(-l'(z - S)), elementwise."""
+        if self.log_slope_below is None:
+            return self.log_slope(z - log_S.exp())
+        return self.log_slope_below(z, log_S)
+
     def fade(self, z: torch.Tensor, log_S: torch.Tensor) -> torch.Tensor:
         """log of the mean slope from z - S to z over that at z - S, elementwise.
 
@@ -88,7 +98,7 @@ class Loss:
         require_vectors(z=z, log_S=log_S)
         if self.compiled is not None:
             return FADES[self.name](z, log_S)
-        steepest = self.log_slope(z - log_S.exp())
+        steepest = self.slope_below(z, log_S)
         fade = self.gap(z, log_S) - log_S - steepest
         # 0 where S underflows, so that both are one; and where the loss is flat, its gap is 0 too
         return fade.masked_fill((log_S < -745) | (steepest == -torch.inf), 0.0)

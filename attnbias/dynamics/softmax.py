@@ -67,8 +67,12 @@ class SoftmaxState:
 
     @property
     def log_slope(self) -> torch.Tensor:
-        """(n,) log(-l') at the margin."""
-        return self.loss.log_slope(self.margin)
+        """(n,) log(-l') at the margin, exact below the top score where the loss says how."""
+        at = self.loss.log_slope(self.margin)
+        if self.loss.log_slope_below is None:
+            return at
+        below = self.loss.log_slope_below(self.scores.top, self.log_S)
+        return torch.where(self.margin <= self.scores.top, below, at)
 
     def weights(self) -> tuple[torch.Tensor, torch.Tensor]:
         """(n, m) sign and log of p, with -grad L = mean over sequences of sum p z."""

@@ -104,18 +104,29 @@ def smooth_hinge(sharpness: float) -> Loss:
     )
 
 
-def squared_hinge() -> Loss:
-    """max(0, 1 - z)^2 / 2: zero, with zero slope, from margin 1 on.
+def squared_hinge(target: float = 1.0) -> Loss:
+    """max(0, target - z)^2 / 2: the squared loss up to its target, and zero from there on.
+
+    Parameters
+    ----------
+    target : float in [-1e6, 1e6]
+        With u fixed a margin stays at or below the optimal score. So with a target at or above
+        all of these it is the squared loss itself.
 
     Returns
     -------
     Loss
 
+    Raises
+    ------
+    DtypeError, RangeError, NonFiniteError
+
     Notes
     -----
-    Source: [d]. It breaks the hypothesis of a slope that vanishes nowhere: a sequence with
-    margin 1 drops out of the gradient, and when all have dropped out a run stops with the
-    status "zero gradient".
+    Source: [d]. It breaks the hypothesis of a slope that vanishes nowhere. Below the optimal
+    score: a sequence whose margin is the target drops out of the gradient, and when all have
+    dropped out a run stops with the status "zero gradient". At the optimal score: the slope is
+    the score that is lost to the other tokens, known by its logarithm, so that a run goes on.
 
     Examples
     --------
@@ -124,23 +135,30 @@ def squared_hinge() -> Loss:
     >>> squared_hinge().log_slope(torch.tensor([0.0, 1.0])).tolist()
     [0.0, -inf]
     """
+    target = require_number("target", target, low=-1e6, high=1e6)
 
-    def short_of_one(z):
-        return (1 - z).clamp(min=0)
+    def short(z):
+        return (target - z).clamp(min=0)
+
+    def log_slope_below(z, log_S):
+        # where z is at most the target, nothing is rounded away: target - z + S
+        return torch.where(
+            z <= target, torch.logaddexp(short(z).log(), log_S), short(z - log_S.exp()).log()
+        )
 
     def log_gap(z, log_S):
-        # with a = (1 - z)_+ and r the part of S below margin 1: a r + r^2 / 2
-        a, beyond = short_of_one(z), (z - 1).clamp(min=0)
-        S = log_S.exp()
-        r = (S - beyond).clamp(min=0)
-        plain = r.log() + (a + r / 2).log()
-        return torch.where(z < 1, log_S + (a + S / 2).log(), plain)
+        # with a = (target - z)_+ and r the part of S below the target: a r + r^2 / 2
+        a, beyond = short(z), (z - target).clamp(min=0)
+        r = (log_S.exp() - beyond).clamp(min=0)
+        within = log_S + torch.logaddexp(a.log(), log_S - math.log(2))
+        return torch.where(z <= target, within, r.log() + (a + r / 2).log())
 
     return Loss(
-        "squared hinge",
-        log_value=lambda z: 2 * short_of_one(z).log() - math.log(2),
-        log_slope=lambda z: short_of_one(z).log(),
+        "squared hinge" if target == 1 else f"squared hinge to {target:g}",
+        log_value=lambda z: 2 * short(z).log() - math.log(2),
+        log_slope=lambda z: short(z).log(),
         log_gap=log_gap,
+        log_slope_below=log_slope_below,
     )
 
 

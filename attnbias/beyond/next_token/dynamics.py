@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from ..._validate import require_choice
@@ -14,7 +16,7 @@ from ..common.dynamics import run, split_rule
 from .data import NextTokenData, require_next_tokens
 from .geometry import PriorityRows, label_components, require_rows
 
-LOSSES = ("log", "cross-entropy")
+LOSSES = ("log", "squared", "cross-entropy")
 
 
 def train_next_token(
@@ -38,8 +40,9 @@ def train_next_token(
     rule : Rule
         `GD`, `NGD` without momentum, cap or decay, or a `Descent` of your own.
     steps : int
-    loss : {"log", "cross-entropy"}
-        "log" is -log of the attention on the label's occurrences, convex in W.
+    loss : {"log", "squared", "cross-entropy"}
+        Of the attention a on the label's occurrences "log" is -log a, convex in W, and
+        "squared" (1 - a)^2.
         "cross-entropy" is that of the V logits C' X' softmax(X W x_last).
     decoder : (d, V), optional
         C, needed by cross-entropy alone.
@@ -69,7 +72,8 @@ def train_next_token(
     Source: losses of Li et al. 2024 and of Thrampoulidis 2024 [b]; `split` is ours [d]. The
     gradient is -grad L = mean of sum over k of c_k (e_label - e_k) e_q', where c_k is the
     softmax of k times its loss excess over the mean, known by its logarithm: softmax times 1
-    for the log loss. So a direction remains when all c_k are below the smallest float.
+    for the log loss, and times 2 a (1 - a) for the squared one. So a direction remains when all
+    c_k are below the smallest float.
 
     Examples
     --------
@@ -111,10 +115,15 @@ class NextTokens:
         logits = self.log_counts + self.E[self.query] @ W.T @ self.E.T
         log_s = torch.log_softmax(logits, dim=1)
         at_label = log_s.gather(1, self.label[:, None])[:, 0]
-        if self.costs is None:
+        if self.costs is not None:
+            log_c, sign, loss = self._cross_entropy(log_s, self.costs)
+        elif self.loss == "log":
             log_c, sign, loss = log_s, torch.ones_like(log_s), -at_label.mean()
         else:
-            log_c, sign, loss = self._cross_entropy(log_s, self.costs)
+            # by its logarithm: 1 - a itself is 0 as soon as the attention rounds to 1
+            left = log_s.masked_fill(~self.others, -torch.inf).logsumexp(dim=1)
+            log_c = log_s + (math.log(2) + at_label + left)[:, None]
+            sign, loss = torch.ones_like(log_s), (2 * left).exp().mean()
         state = loss, at_label.exp()
         whole = self._combine(log_c, sign, self.others)
         if self.split is None:
@@ -159,10 +168,10 @@ class NextTokens:
 
 
 def _decoder(data, loss, decoder):
-    if (decoder is None) != (loss == "log"):
+    if (decoder is None) == (loss == "cross-entropy"):
         raise RangeError(
             "decoder",
-            expected="a decoder with cross-entropy, and none with the log loss",
+            expected="a decoder with cross-entropy, and none with the log and squared losses",
             got=f"{'none' if decoder is None else 'one'} with {loss}",
             remedy="for example decoder=3 * data.embeddings.T",
         )

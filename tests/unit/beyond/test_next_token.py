@@ -105,7 +105,7 @@ def test_finite_part_in_closed_form_and_as_a_stationary_point():
     assert float(gradient.norm()) < CLOSED_FORM
 
 
-@pytest.mark.parametrize("loss", ["log", "cross-entropy"])
+@pytest.mark.parametrize("loss", ["log", "squared", "cross-entropy"])
 def test_gradient_against_autograd(loss):
     data = make_priorities(5, n=6, T=4, cycle=0.5, noise=0.3, seed=3)
     decoder = 2 * data.embeddings.T if loss == "cross-entropy" else None
@@ -113,8 +113,9 @@ def test_gradient_against_autograd(loss):
 
     def plain(W):
         s = torch.softmax(torch.einsum("ntd,de,ne->nt", X, W, X[:, -1]), 1)
-        if loss == "log":
-            return -(s * (data.sequences == data.labels[:, None])).sum(1).log().mean()
+        retrieved = (s * (data.sequences == data.labels[:, None])).sum(1)
+        if loss != "cross-entropy":
+            return (-retrieved.log() if loss == "log" else (1 - retrieved) ** 2).mean()
         logits = torch.einsum("nt,ntd->nd", s, X) @ decoder
         return torch.nn.functional.cross_entropy(logits, data.labels)
 
@@ -130,6 +131,26 @@ def test_a_run_goes_on_below_the_smallest_float():
     svm = solve_graph_svm(ORDER)
     assert run.alignment_with(svm.weights)[-1] < ALIGNMENT_FLOOR  # by symmetry from the start
     assert run.alignment_with(-svm.weights)[-1] == pytest.approx(2)
+
+
+def test_squared_loss_keeps_its_gradient_where_attention_rounds_to_one():
+    run = train_next_token(NextTokenData(EYE, [[0, 2]], [0]), NGD(1.0), 1500, loss="squared")
+    gap = float(run.W[-1, 0, 2] - run.W[-1, 2, 2])  # 2 a (1 - a)^2 |e_0 - e_2|
+    assert run.retrieved[-1] == 1 and gap > 2000
+    assert abs(run.log_grad_norm[-1] - (1.5 * math.log(2) - 2 * gap)) < CLOSED_FORM * gap
+
+
+@pytest.mark.parametrize(("loss", "share"), [("log", 1.0), ("squared", 0.5)])
+def test_beside_a_tie_the_squared_loss_asks_half_the_margin_of_untied_labels(loss, share):
+    data = NextTokenData(torch.eye(6).double(), [[0, 1, 2]] * 2 + [[3, 4, 5]], [0, 1, 3])
+    run = train_next_token(data, NGD(0.1), 1500, loss=loss, split=priority_rows(data))
+    wanted = torch.zeros(6, 6).double()  # of either context alone, and the second's share
+    wanted[:, 2] = torch.tensor([1.0, 1, -2, 0, 0, 0]) / 3
+    wanted[:, 5] = share * torch.tensor([0, 0, 0, 2.0, -1, -1]) / 3
+    other = wanted.clone()
+    other[:, 5] *= 0.5 / share**2
+    error, others = (run.alignment_with(W.numpy())[-1] for W in (wanted, other))
+    assert error < 1e-3 < 0.03 < others
 
 
 def softmax(values):

@@ -173,3 +173,24 @@ def test_squared_hinge_stops():
     run = train(data, NGD(0.1), 500, loss=squared_hinge(), record=2)
     assert abs(run.gaps[-1, 1] - math.log(2.5)) < 1e-4
     assert np.isclose(run.W_alignment_error[-1], 1 - 0.5**0.5, atol=0.02)
+
+
+def test_a_target_divides_the_sequences_by_their_optimal_score():
+    tokens = torch.eye(4, dtype=torch.float64).reshape(2, 2, 4)
+    data = Dataset(tokens, [1, 1], [1.0, 0, 0.5, 0])
+    ends = {
+        target: train(data, NGD(0.1), 1000, loss=squared_hinge(target), record=5).gaps[-1]
+        for target in (2.0, 1.0, 0.75)
+    }
+    assert abs(ends[2.0][1] / ends[2.0][0] - 1) < 0.02  # above all scores: the SVM
+    assert abs(ends[1.0][1] / ends[1.0][0] - 2) < 0.05  # one's own optimal score: half the margin
+    assert abs(ends[0.75][0] - math.log(3)) < 1e-2 < ends[0.75][1]  # below it: a finite gap
+
+
+def test_a_run_to_the_optimal_score_goes_on_where_the_margin_rounds_to_it():
+    data = Dataset(torch.eye(2, dtype=torch.float64)[None], [1], [1.0, 0])
+    run = train(data, NGD(1.0), 1500, loss=squared_hinge(1.0), record=3)
+    gap = float(run.gaps[-1, 0])  # the slope is 1 - softmax, once more beside the softmax's own
+    assert run.opt_score[-1] == 1 and abs(run.log_grad_norm[-1] + 2 * gap - math.log(2) / 2) < 1e-9
+    blunt = dataclasses.replace(squared_hinge(1.0), log_slope_below=None)
+    assert train(data, NGD(1.0), 1500, loss=blunt, record=3).status == "zero gradient"
