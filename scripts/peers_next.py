@@ -33,10 +33,11 @@ MARKS = (100, 1000, 3999)  # updates before the last
 WHAT = (
     "The first three code cells of "
     + NOTEBOOK
-    + ", seed 1, with hooks that only copy: 'start' is W before their first update, 'W' after "
-    "101, 1001 and 4000 of them; 'svm' and 'finite' are their W_dir and the last W of their "
-    "training within components, null where no labels are tied; 'printed' are their last "
-    "correlation and norm of difference, 'stored' those in the outputs that the notebook has. "
+    + ", seed 1, with hooks that only copy, and with empty modules in place of sklearn and "
+    "seaborn, which are imported and not called: 'start' is W before their first update, 'W' "
+    "after 101, 1001 and 4000 of them; 'svm' is their w_dir, and 'finite' the last W of their "
+    "training within components; 'printed' are their last correlation and norm of difference, "
+    "'stored' those in the outputs that the notebook has. "
     "Command: python scripts/peers_next.py --checkout DIR --write book/results/peers_next.json"
 )
 
@@ -71,7 +72,8 @@ def kept(train, path: str, folder: Path, seen: list[dict]):
             part = folder / "part.npy"
             np.save(part, given[path])
             part.replace(file)
-        seen.append({"start": start, "path": given[path][0], **given})
+        # a copy: the notebook goes on to scale each W of its path to length one
+        seen.append({**given, "start": start, "path": given[path][0].copy()})
         return model
 
     return again

@@ -16,10 +16,10 @@ factors-thin-out fig2-adaptive fig2-momentum fig2-ngd-gd fig2-polyak fig2-predic
 fig3-gd fig3-loss fig3-ngd fig3-polyak fig3-zero fig8-loss fig8-start fig8-stationary fig9-ngd
 heads-balance idle-logarithm joint-chosen joint-log-slope joint-moving-margin local-elsewhere
 locks-are-local loss-constants loss-rates loss-tail next-token-exponent next-token-split
-next-token-swing next-token-threshold overparam-correlated overparam-plain own-norm-leads pair-svm
-prompt-joint prompt-local prompt-losses same-offset separation-steps settling-rate settling-step
-several-flat several-law several-mixture several-swing several-tie small-norm stuck-head trap
-triple-offset unsettling-steps
+next-token-squared next-token-swing next-token-threshold overparam-correlated overparam-plain
+own-norm-leads pair-svm prompt-joint prompt-local prompt-losses same-offset separation-steps
+settling-rate settling-step several-flat several-law several-mixture several-swing several-tie
+small-norm stuck-head trap triple-offset unsettling-steps
 """)
 
 #: Claims that an inequality holds at every step, which a run that stalls goes on to meet.

@@ -54,6 +54,7 @@ SEEDS = {
     "each-size-its-margin": _PER_HEAD,
     "stuck-head": _PER_HEAD,
     "next-token-exponent": Seeds(range(240), range(1000, 1010)),
+    "next-token-squared": Seeds(range(30), range(1000, 1010)),
     "comparable-lengths": Seeds(range(100), range(1000, 1012)),
     "lock-border": Seeds(range(100), range(1000, 1010)),
     "separation-steps": Seeds(range(100), range(1000, 1010)),

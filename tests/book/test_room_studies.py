@@ -11,14 +11,16 @@ from tolerances import SVM_GAP
 
 from attnbias import experiments
 from attnbias.beyond.heads.experiments import describe
+from attnbias.beyond.next_token.data import NextTokenData
 from attnbias.beyond.ranks import experiments as ranks
-from attnbias.errors import RangeError
+from attnbias.errors import RangeError, ShapeError
 from attnbias.nets import random_head
 from book.claims import Evidence
 from book.claims.beyond.ranks import claim
 from book.plots import plot_levels, plot_lock_map
 from book.studies.prompts import make_joint_prompts, make_prompt_triple, make_score_pair
 from book.studies.relu import describe_run, flat_sequences, frozen_part, train_relu
+from book.studies.ties import contradict
 from book.texts import load_bundled_head
 from tools.files import ROOT
 
@@ -101,6 +103,7 @@ test_bad_input_is_refused = refusals(
     (RangeError, lambda: make_prompt_triple(1.0)),
     (RangeError, lambda: make_score_pair(0.0)),
     (RangeError, lambda: make_joint_prompts(0)),
+    (ShapeError, lambda: contradict(NextTokenData([[1.0], [2.0]], [[0, 0]], [0]))),
     (RangeError, lambda: train_relu(4, [1], steps=5)),
     (RangeError, lambda: plot_lock_map(TABLE, "distance", "score", "distance", "away")),
     *(partial(plot_levels, bad, names=NAMES) for bad in ([], [LEVELS] * 3, [MANY] * 2)),

@@ -14,6 +14,7 @@ from ...geometry.tokens import optimal_tokens, score_levels
 from ...losses import as_loss
 
 _GRID = 257  # margins at which the slope is looked at; a convex loss needs the two ends
+_ROUNDING = 16 * torch.finfo(torch.float64).eps  # of scores, relative to the largest
 
 
 def slope_constants(data: Dataset, loss="exponential", *, svm=None, phi=None) -> Constants:
@@ -38,8 +39,8 @@ def slope_constants(data: Dataset, loss="exponential", *, svm=None, phi=None) ->
     Raises
     ------
     RangeError
-        For a loss whose slope vanishes on the scores' range; and the errors of
-        `token_constants`.
+        For a loss whose slope vanishes on the scores' range, such as `squared_hinge` with its
+        target at an optimal score, up to rounding; and the errors of `token_constants`.
 
     Notes
     -----
@@ -89,8 +90,9 @@ def slope_range(data: Dataset, loss="exponential") -> tuple[float, float]:
     optimal_tokens(data)  # refuses ties
     top, second, last = score_levels(data)
     part = torch.linspace(0, 1, _GRID, dtype=top.dtype, device=top.device)
-    slopes = loss.log_slope(last[:, None] + (top - last)[:, None] * part)
-    if not bool(torch.isfinite(slopes).all()):
+    slopes = loss.log_slope(torch.lerp(last[:, None], top[:, None], part))
+    beyond = loss.log_slope(top + _ROUNDING * torch.maximum(top.abs(), last.abs()))
+    if not bool(torch.isfinite(slopes).all() & torch.isfinite(beyond).all()):
         raise RangeError(
             "loss",
             expected="a slope below zero at every margin between the scores of a sequence",

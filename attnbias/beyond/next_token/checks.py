@@ -42,7 +42,7 @@ def check_retrieval(data: NextTokenData, trace: Trace, svm) -> Check:
     Returns
     -------
     Check
-        Along the records; not applicable where there is a tie.
+        Along the records; not applicable where there is a tie, nor to a run with another loss.
 
     Raises
     ------
@@ -71,6 +71,8 @@ def check_retrieval(data: NextTokenData, trace: Trace, svm) -> Check:
     require_trace_of(trace, "next token", "train_next_token", **shapes)
     rows = require_svm("svm", svm, PriorityRows, "solve_graph_svm(data)")
     require_optimal("svm", svm)
+    if trace.meta.get("loss") != "log":
+        return STATEMENT.refused("for runs with the log loss")
     if len(rows.ties):
         return STATEMENT.refused("for labels without a tie")
     counts = data.counts

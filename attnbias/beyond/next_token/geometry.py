@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from scipy.sparse.csgraph import connected_components
 
-from ..._validate import require_int
+from ..._validate import require_choice, require_int
 from ...errors import RangeError
 from ...geometry.svm import SVMSolution, across, solve
 from ...geometry.tokens import VectorRows
@@ -133,7 +133,7 @@ def require_rows(name: str, rows, data: NextTokenData) -> None:
         )
 
 
-def solve_graph_svm(data: NextTokenData) -> SVMSolution:
+def solve_graph_svm(data: NextTokenData, loss: str = "log") -> SVMSolution:
     """The smallest W that puts components in their order and leaves ties within them alone.
 
     Minimise |W| subject to (e_i - e_j)' W e_q >= 1 for each edge i -> j of query q's priority
@@ -142,6 +142,10 @@ def solve_graph_svm(data: NextTokenData) -> SVMSolution:
     Parameters
     ----------
     data : NextTokenData
+    loss : {"log", "squared"}
+        That of `train_next_token`. Where some labels are tied, the squared one asks a margin of
+        1/2 alone of edges without a tied token in any of their sequences: their `rows` are
+        doubled.
 
     Returns
     -------
@@ -151,13 +155,13 @@ def solve_graph_svm(data: NextTokenData) -> SVMSolution:
     Raises
     ------
     InfeasibleError
-    DtypeError
+    DtypeError, RangeError
 
     Notes
     -----
-    Source: the graph SVM of Li et al. 2024 [b]. Theirs asks a margin of 1 of every pair joined
-    by a path; edges are enough [c], because margins add up along a path, and none is negative.
-    Equalities cost nothing: `project_rows`.
+    Source: the graph SVM of Li et al. 2024 [b]; the squared loss's margins ours [c]. Theirs asks
+    a margin of 1 of every pair joined by a path; edges are enough [c], because margins add up
+    along a path, and none is negative. Equalities cost nothing: `project_rows`.
 
     With linearly independent embeddings it is feasible [c]: number the components of each query
     so that edges go down, and let e_i' W e_q be the number of i's component.
@@ -169,7 +173,20 @@ def solve_graph_svm(data: NextTokenData) -> SVMSolution:
     >>> [round(x, 4) for x in svm.weights[:, 2].tolist()], round(svm.norm**2, 4)
     ([0.3333, 0.3333, -0.6667], 0.6667)
     """
-    return solve(priority_rows(data), problem="graph SVM")
+    require_choice("loss", loss, ("log", "squared"))
+    rows = priority_rows(data)
+    if loss == "squared" and len(rows.ties):
+        rows = replace(rows, rows=rows.rows * (2.0 - _contested(data, rows.edges))[:, None])
+    return solve(rows, problem="graph SVM")
+
+
+def _contested(data: NextTokenData, edges: torch.Tensor) -> torch.Tensor:
+    """(N,) 1 for edges with a sequence in which another token is tied to the label, else 0."""
+    present = data.counts > 0
+    others = present.scatter(1, data.labels[:, None], False)
+    tied = (others & label_components(data)).any(dim=1)
+    alike = (data.queries == edges[:, :1]) & (data.labels == edges[:, 1:2])
+    return (tied & alike & present[:, edges[:, 2]].T).any(dim=1).double()
 
 
 def _split_edges(data: NextTokenData) -> tuple[torch.Tensor, torch.Tensor]:

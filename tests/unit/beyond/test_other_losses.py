@@ -27,7 +27,7 @@ from attnbias.beyond.losses.constants import alignment_limit, slope_constants
 from attnbias.beyond.losses.data import rescale_tokens, set_scores
 from attnbias.beyond.losses.geometry import tail_direction
 from attnbias.beyond.losses.losses import polynomial_loss, smooth_hinge, squared_hinge
-from attnbias.errors import AttnBiasError
+from attnbias.errors import AttnBiasError, RangeError
 from attnbias.geometry.constants import limit_offset, token_constants
 
 PROPERTY = settings(max_examples=60, deadline=None, derandomize=True)
@@ -69,6 +69,8 @@ test_bad_parameters = refusals(
     lambda: smooth_hinge(-1.0),
     lambda: polynomial_loss("2"),
     lambda: alignment_limit(-1.0),
+    lambda: squared_hinge(math.nan),
+    lambda: squared_hinge("1"),
     lambda: set_scores(Dataset([[[1.0, 0], [1.0, 0]]], [1], opt=[0]), [1.0], [0.0]),  # no decoder
     lambda: set_scores(TOKENS, [1.0, 1.0, 1.0], [0.0, 0.0, 2.0]),
     lambda: set_scores(TOKENS, [1.0], [0.0]),
@@ -175,11 +177,21 @@ def test_squared_hinge_stops():
     assert np.isclose(run.W_alignment_error[-1], 1 - 0.5**0.5, atol=0.02)
 
 
+@pytest.mark.parametrize("off", [0.0, 1e-15, -1e-15, -0.1])
+def test_a_target_at_an_optimal_score_has_no_constants_and_one_above_has(off):
+    data = Dataset(torch.eye(4).double().reshape(2, 2, 4), [1, 1], [0.7, 0, 0.3, 0])
+    with pytest.raises(RangeError, match="loss: expected a slope below zero"):
+        slope_constants(data, squared_hinge(0.7 + off))
+    # above: between 0 and 0.7 the slope falls from tau to tau - 0.7
+    kappa = slope_constants(data, squared_hinge(0.7 + 1e-3)).kappa
+    assert kappa == pytest.approx(0.701 / 1e-3, rel=1e-9)
+
+
 def test_a_target_divides_the_sequences_by_their_optimal_score():
     tokens = torch.eye(4, dtype=torch.float64).reshape(2, 2, 4)
     data = Dataset(tokens, [1, 1], [1.0, 0, 0.5, 0])
     ends = {
-        target: train(data, NGD(0.1), 1000, loss=squared_hinge(target), record=5).gaps[-1]
+        target: train(data, NGD(0.3), 300, loss=squared_hinge(target), record=2).gaps[-1]
         for target in (2.0, 1.0, 0.75)
     }
     assert abs(ends[2.0][1] / ends[2.0][0] - 1) < 0.02  # above all scores: the SVM
@@ -189,8 +201,8 @@ def test_a_target_divides_the_sequences_by_their_optimal_score():
 
 def test_a_run_to_the_optimal_score_goes_on_where_the_margin_rounds_to_it():
     data = Dataset(torch.eye(2, dtype=torch.float64)[None], [1], [1.0, 0])
-    run = train(data, NGD(1.0), 1500, loss=squared_hinge(1.0), record=3)
+    run = train(data, NGD(1.0), 100, loss=squared_hinge(1.0), record=3)
     gap = float(run.gaps[-1, 0])  # the slope is 1 - softmax, once more beside the softmax's own
     assert run.opt_score[-1] == 1 and abs(run.log_grad_norm[-1] + 2 * gap - math.log(2) / 2) < 1e-9
     blunt = dataclasses.replace(squared_hinge(1.0), log_slope_below=None)
-    assert train(data, NGD(1.0), 1500, loss=blunt, record=3).status == "zero gradient"
+    assert train(data, NGD(1.0), 100, loss=blunt, record=3).status == "zero gradient"
