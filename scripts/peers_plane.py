@@ -1,9 +1,9 @@
-"""Another repository's plane and local-convergence runs, for the appendix to set beside ours.
+"""Another repository's runs in the plane, for the appendix to set beside ours.
 
 python scripts/peers_plane.py --checkout DIR --write book/results/peers_plane.json
 
-DIR is a checkout of umich-sota/TF-as-SVM. Its cells are run as they stand there, for fewer
-seeds and, in the plane, for more steps; nothing of them is kept here.
+DIR is a checkout of umich-sota/TF-as-SVM. Its cells are run as they stand there, for more
+steps; nothing of them is kept here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import numpy as np
 import torch
 
 LONGER = 20_000  # steps in the plane, in place of 2000
-SEEDS = range(10)  # of the 100
 MARKS = sorted({*np.geomspace(1, LONGER, 60).round().astype(int).tolist(), 2000})
 
 
@@ -65,29 +64,6 @@ def plane(checkout: Path, name: str) -> dict:
     }
 
 
-def local(checkout: Path) -> list[dict]:
-    first, settings, runs, *_ = cells(checkout, "local_converge")
-    scope: dict = {}
-    for part in (first, settings):
-        exec(part, scope)
-    found = []
-    for seed in SEEDS:
-        torch.manual_seed(seed)
-        scope["THESE"] = [seed]
-        exec(replaced(runs, "range(RUN)", "THESE"), scope)
-        last = {
-            "seed": seed,
-            "softmax": scope["sfx_probs"][:, seed, -1].tolist(),
-            "W_with_frobenius": float(scope["W_fro_corrs"][0, seed, -1]),
-            "KQ_with_nuclear": float(scope["W_nuc_corrs"][1, seed, -1]),
-            "KQ_selects": scope["ids"][:, 0].tolist()
-            if scope["ids"].ndim > 1
-            else scope["ids"].tolist(),
-        }
-        found.append(last)
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkout", type=Path, required=True)
@@ -104,16 +80,14 @@ def main() -> None:
         "repository": "umich-sota/TF-as-SVM",
         "commit": commit,
         "what": (
-            "the cells of visualization1, visualization2 and local_converge, run by"
-            " 'python scripts/peers_plane.py --checkout DIR --write FILE'; in the plane"
-            f" {LONGER} steps in place of 2000, torch.manual_seed(0) before;"
-            f" of the 100 seeds {len(SEEDS)}, torch.manual_seed(seed) before each"
+            "the cells of visualization1 and visualization2, run by"
+            " 'python scripts/peers_plane.py --checkout DIR --write FILE';"
+            f" {LONGER} steps in place of 2000, torch.manual_seed(0) before"
         ),
         "versions": {"torch": torch.__version__, "cvxpy": cvxpy.__version__},
         "date": datetime.date.today().isoformat(),
         "numbers": {
             "plane": [plane(args.checkout, f"visualization{k}") for k in (1, 2)],
-            "local": local(args.checkout),
         },
     }
     args.write.write_text(json.dumps(record) + "\n")
