@@ -84,12 +84,6 @@ class Loss:
         slopes = self.log_slope(z[..., None] - log_S.exp()[..., None] * nodes)
         return log_S + torch.logsumexp(slopes + log_weights, dim=-1)
 
-    def slope_below(self, z: torch.Tensor, log_S: torch.Tensor) -> torch.Tensor:
-        """log(-l'(z - S)), elementwise."""
-        if self.log_slope_below is None:
-            return self.log_slope(z - log_S.exp())
-        return self.log_slope_below(z, log_S)
-
     def fade(self, z: torch.Tensor, log_S: torch.Tensor) -> torch.Tensor:
         """log of the mean slope from z - S to z over that at z - S, elementwise.
 
@@ -98,7 +92,10 @@ class Loss:
         require_vectors(z=z, log_S=log_S)
         if self.compiled is not None:
             return FADES[self.name](z, log_S)
-        steepest = self.slope_below(z, log_S)
+        if self.log_slope_below is None:
+            steepest = self.log_slope(z - log_S.exp())
+        else:
+            steepest = self.log_slope_below(z, log_S)
         fade = self.gap(z, log_S) - log_S - steepest
         # 0 where S underflows, so that both are one; and where the loss is flat, its gap is 0 too
         return fade.masked_fill((log_S < -745) | (steepest == -torch.inf), 0.0)

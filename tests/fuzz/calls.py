@@ -13,17 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
+from attnbias.rules import Descent
 from tools.files import ROOT
 
 _LISTED = re.compile(r"^\.\. names:: (\S+)\n\n((?: {3}.*\n?)+)", re.MULTILINE)
 
 
 # What a loop alone calls, with what it made: users override these and call none of them.
-OVERRIDDEN = {
-    f"{owner}.{method}"
-    for owner in ("attnbias.Rule", "attnbias.rules.Descent")
-    for method in ("length", "direction", "log_factor", "carry", "memory")
-}
+OVERRIDDEN = ("length", "direction", "log_factor", "carry", "memory")
 
 
 @dataclass
@@ -135,7 +132,13 @@ def record(names: dict[str, object]) -> dict[str, Call]:
                     runner.run(example, out=lambda _: None, clear_globs=False)
                 finally:
                     sys.setprofile(None)
-    return {name: call for name, call in calls.items() if call and name not in OVERRIDDEN}
+    return {name: call for name, call in calls.items() if call and not _overridden(name, names)}
+
+
+def _overridden(name: str, names: dict[str, object]) -> bool:
+    owner, _, method = name.rpartition(".")
+    held = names.get(owner)
+    return method in OVERRIDDEN and inspect.isclass(held) and issubclass(held, Descent)
 
 
 def _seen(name: str, function, bound: bool, arguments: dict) -> Call | None:

@@ -64,6 +64,8 @@ class Seen(namedtuple("Seen", "at Q H weights product norm2 finite")):
 class Mixed:
     """The exponential or the logistic loss, by a mask of the runs (S, R, 1)."""
 
+    log_slope_below = None  # the slope of neither vanishes
+
     def __init__(self, logistic: torch.Tensor):
         self.logistic = logistic
 
