@@ -1,0 +1,1 @@
+"""Any torch optimizer on exact gradients, and which margin it comes nearest to."""
