@@ -5,6 +5,7 @@ from .runs import slider_normalisation, slider_paths
 from .scale import slider_scale
 from .start import row_plane, slider_start
 from .support import slider_support
+from .table import sortable_table
 from .window import slider_window
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "slider_start",
     "slider_support",
     "slider_window",
+    "sortable_table",
 ]

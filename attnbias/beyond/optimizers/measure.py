@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
 from ..._threads import one_thread
-from ..._validate import require_int
-from ...data import Dataset
+from ..._validate import require_int, require_type
+from ...dataset import Dataset, require_dataset
 from ...dynamics.attention import attention_gradient
+from ...errors import RangeError
+from ...geometry.tokens import optimal_tokens
 from ..heads.decoders import interpolating_decoder
 from ..norms.geometry import NORMS, norm_margin, solve_norm_svm
-from .runs import EVERY, Asks, Make, Run, advance, asked, parts
+from .margins import SETTLED, Measured, OptimizerMargins, half_of, moved
+from .runs import Asks, Make, Run, advance, asked, parts
 
 #: The step sizes that are tried, and after how many steps one is chosen by its loss.
 STEP_SIZES = tuple(10.0 ** (k / 2) for k in range(-8, 5))
 TRIED = 400
 STEPS = (5000, 20_000)  # all make the first; the others those whose share still moves
 EQUAL = 1e-3  # relative: of losses this near to each other the smallest step is taken
-FAMILY, LEAD, SETTLED = 0.9, 0.05, 0.01  # shares of the largest margin
 
 
 def draw_tokens(seed: int, count: int = 5) -> list[Dataset]:
     """Data sets of five sequences, each of three Gaussian tokens with fifteen features.
 
-    The decoder scores one random token of each 1 and the others 0: Assumption 2. The four largest
-    margins of a draw are reached by four matrices that are far from each other.
+    The decoder scores one random token of each 1 and the others 0: Assumption 2.
 
     Parameters
     ----------
@@ -50,30 +51,102 @@ def draw_tokens(seed: int, count: int = 5) -> list[Dataset]:
     return found
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What one optimizer has come to on one data set.
+def optimizer_margins(
+    optimizer: Make,
+    data: Dataset | Sequence[Dataset] | None = None,
+    *,
+    steps: tuple[int, int] = STEPS,
+    name: str | None = None,
+    progress: bool = False,
+) -> OptimizerMargins:
+    """Ask a torch optimizer which of four margins it comes nearest to, on exact gradients.
 
-    Attributes
+    It trains one attention layer from W = 0 on each data set, with the exponential loss, full
+    batches and its own defaults but for the step size, which is chosen among thirteen by the loss
+    after 400 steps, never by a margin.
+
+    Parameters
     ----------
-    step_size : float or None
-        That of the lowest loss after 400 steps; None where none lasted so long.
-    losses : list of float or None
-        After 400 steps, one a step size; None where the run ended before.
-    steps : int
-        How many were made with it.
-    ended : str or None
-        Why there were no more; None if all were made.
-    shares : dict of str to dict of str to float
-        By the number of steps, the margin of W in each norm over the largest: after 400, 5,000,
-        half of the steps and the last.
-    """
+    optimizer : callable
+        A class of torch optimizers, or a function, that is called with a list of parameters and
+        `lr`.
+    data : Dataset or list of Dataset, optional
+        With decoders; `draw_tokens(1)`, those of the book's first table, by default.
+    steps : pair of int
+        All data sets have the first, and those on which the largest share still moves by .01 the
+        second.
+    name : str, optional
+    progress : bool
 
-    step_size: float | None
-    losses: list[float | None]
-    steps: int
-    ended: str | None
-    shares: dict[str, dict[str, float]]
+    Returns
+    -------
+    OptimizerMargins
+
+    Raises
+    ------
+    DtypeError, RangeError
+        The latter also for an optimizer that cannot make a step, with its own error.
+    InfeasibleError, MissingDecoderError, TiedTokensError
+        As `solve_w_svm`.
+    MissingExtraError
+
+    Notes
+    -----
+    Source: ours [d]: the data sets, the grid, and the thresholds of family and settled. A run ends
+    early where the square of its gradient would leave float64, since optimizers square gradients.
+
+    Examples
+    --------
+    Sign descent comes nearest to the largest margin in the max norm:
+
+    >>> class Sign(torch.optim.Optimizer):
+    ...     def __init__(self, params, lr):
+    ...         super().__init__(params, {"lr": lr})
+    ...
+    ...     @torch.no_grad()
+    ...     def step(self):
+    ...         for group in self.param_groups:
+    ...             for param in group["params"]:
+    ...                 param -= group["lr"] * param.grad.sign()
+    >>> optimizer_margins(Sign, draw_tokens(1)[1], steps=(400, 400)).family
+    'max'
+    """
+    remedy = "for example torch.optim.Adam, or functools.partial of it with settings"
+    require_type("optimizer", optimizer, Callable, "a class of optimizers", remedy)
+    first, last = as_steps(steps)
+    name = str(name or getattr(optimizer, "__name__", type(optimizer).__name__))
+    found = []
+    for one in _data_sets(data):
+        each = measure(one, {name: optimizer}, steps=(first, last), progress=progress)[name]
+        if each.step_size is None:
+            raise RangeError(
+                "optimizer",
+                expected=f"one that is made of parameters and lr, and makes {TRIED} steps",
+                got=f"{name}: {each.ended}",
+                remedy="wrap it: lambda params, lr: Mine(params, lr=lr, other=settings)",
+            )
+        found.append(each)
+    return OptimizerMargins(name, tuple(found))
+
+
+def _data_sets(data) -> list[Dataset]:
+    if data is None:
+        return draw_tokens(1)
+    listed = list(data) if isinstance(data, list | tuple) else [data]
+    if not listed:
+        remedy = "leave it out for five that are drawn"
+        raise RangeError("data", expected="at least one data set", got="none", remedy=remedy)
+    for each in listed:
+        require_dataset(each)
+        optimal_tokens(each)  # refuses one without a decoder
+    return listed
+
+
+def as_steps(steps) -> tuple[int, int]:
+    """Two numbers of steps, the second not below the first."""
+    pair = steps if isinstance(steps, tuple | list) and len(steps) == 2 else (None, None)
+    first = require_int("steps", pair[0], low=TRIED, high=10**6)
+    return first, require_int("steps", pair[1], low=first, high=10**6)
 
 
 def measure(
@@ -88,7 +161,7 @@ def measure(
 
     All runs go side by side, so that a gradient is computed for all of them at once.
     """
-    with one_thread():
+    with one_thread(), warnings.catch_warnings(action="ignore"):  # of optimizers
         largest = {norm: solve_norm_svm(data, norm).margin for norm in NORMS}
         asks, found = {}, {}
         for name, make in makes.items():
@@ -139,35 +212,8 @@ def _smallest_of_lowest(step_sizes, losses) -> float | None:
     known = [
         (size, loss) for size, loss in zip(step_sizes, losses, strict=True) if loss is not None
     ]
-    least = min((loss for _, loss in known), default=None)
+    least = min((loss for _, loss in known), default=0.0)
     return next((size for size, loss in known if loss <= (1 + EQUAL) * least), None)
-
-
-def family(shares: Mapping[str, float]) -> str | None:
-    """The norm with the largest share, if that is at least .9 and .05 ahead of the next.
-
-    Examples
-    --------
-    >>> family({"frobenius": 0.97, "max": 0.4, "spectral": 0.8, "nuclear": 0.8})
-    'frobenius'
-    """
-    first, second = sorted(shares, key=lambda norm: shares[norm], reverse=True)[:2]
-    clear = shares[first] >= FAMILY and shares[first] - shares[second] >= LEAD
-    return first if clear else None
-
-
-def moved(shares: Mapping[str, Mapping[str, float]]) -> float:
-    """By how much the largest share of the last step differs from itself at half the steps."""
-    last = max(map(int, shares), default=0)
-    if not last:
-        return 0.0
-    end, half = shares[str(last)], shares[str(_half(last))]
-    norm = max(end, key=lambda norm: end[norm])
-    return abs(end[norm] - half[norm])
-
-
-def _half(last: int) -> int:
-    return last // 2 // EVERY * EVERY
 
 
 def _shares(data: Dataset, run: Run, largest: dict[str, float]) -> dict[str, dict[str, float]]:
@@ -175,7 +221,7 @@ def _shares(data: Dataset, run: Run, largest: dict[str, float]) -> dict[str, dic
     if not bool(run.W.any()):
         return {}
     last = max(run.kept)
-    at = {TRIED, 5000, _half(last), last} & run.kept.keys()
+    at = {TRIED, 5000, half_of(last), last} & run.kept.keys()
     return {
         str(step): {norm: norm_margin(data, run.kept[step], norm) / largest[norm] for norm in NORMS}
         for step in sorted(at)
