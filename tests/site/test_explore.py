@@ -177,3 +177,21 @@ def test_a_dead_slider_would_be_noticed(browser, tmp_path):
         before = browser.evaluate(said)
         browser.press("ArrowRight")
         assert (browser.evaluate(said) != before) == alive
+
+
+def test_a_table_is_filtered_by_a_word_and_sorted_by_a_column(browser):
+    browser.open(SITE / "book/beyond/optimizer_atlas.html", width=1200)
+    rows = "[...document.querySelectorAll('.sortable tbody tr')]"
+    names = f"{rows}.filter(row => !row.hidden).map(row => row.cells[0].textContent)"
+    every = browser.evaluate(names)
+    browser.evaluate("document.querySelector('.sortable input').focus()")
+    browser.tab.keyboard.type("muon")
+    found = browser.evaluate(names)
+    assert 1 < len(found) < len(every) and all("muon" in name.lower() for name in found)
+    at = "[...document.querySelectorAll('.sortable th button')].find(b => b.textContent === 'max')"
+    value = "row => +row.cells[2].dataset.value"
+    for order in (1, -1):
+        browser.evaluate(f"{at}.focus()")
+        browser.press("Enter")
+        values = browser.evaluate(f"{rows}.map({value})")
+        assert values == sorted(values, reverse=order < 0) and len(values) == len(every)
