@@ -94,7 +94,7 @@ class Setting(NamedTuple):
 
 SETTINGS = {
     "mnist": Setting(1872, 156),
-    "cifar10": Setting(1170, 117),
+    "cifar10": Setting(1170, 117, lr={"SGD": 0.3, "SNGD": 0.3}),  # those of Figure 7
     "snli": Setting(80, 10, 16, "bf16", {"SGD": 0.03, "SNGD": 0.1}),  # those of Figure 1
 }
 
@@ -175,16 +175,27 @@ def all_runs(data: str, run: Callable[[str, str, float, int], dict]) -> list[dic
     return [run(data, arm, lr[arm], seed) for seed in FRESH for arm in lr]
 
 
-def recorded(data: str) -> dict:
-    """The record of a data set."""
-    return read_json(RESULTS / f"blocks_{data}.json", "blocks")
+def recorded(data: str) -> list[dict]:
+    """The runs by the fresh seeds."""
+    runs = read_json(RESULTS / f"blocks_{data}.json", "blocks")["runs"]
+    return [run for run in runs if run["seed"] in FRESH]
 
 
 def losses(seeds, data: str = "mnist") -> dict[str, tuple[np.ndarray, ...]]:
-    """By arm the loss along the recorded run of each of the seeds."""
-    found = recorded(data)["runs"]
-    runs = {(run["arm"], run["seed"]): np.array(run["loss"] or np.inf) for run in found}
-    return {arm: tuple(runs[arm, seed] for seed in seeds) for arm in ARMS}
+    """By arm the loss along the run of each of the seeds."""
+    runs = {(run["arm"], run["seed"]): np.array(run["loss"] or np.inf) for run in recorded(data)}
+    return {arm: tuple(runs[arm, seed] for seed in seeds) for arm, _ in runs}
+
+
+def along(data: str, name: str, arm: str = "SGD") -> np.ndarray:
+    """A series of the runs of an arm, (seeds, stretches)."""
+    return np.array([run[name] for run in recorded(data) if run["arm"] == arm])
+
+
+def block_norms(data: str, arm: str = "SGD") -> dict[str, np.ndarray]:
+    """By name the gradient's norm in each block, (seeds, stretches)."""
+    runs = [run["blocks"] for run in recorded(data) if run["arm"] == arm]
+    return {name: np.array([run[name] for run in runs]) for name in runs[0]}
 
 
 def behind(found: dict, slow: str, fast: str) -> np.ndarray:
