@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from attnbias._records import provenance, write_json
@@ -30,16 +31,21 @@ def key(point: dict) -> str:
     return json.dumps([point[name] for name in ("kind", "T", "dim", "n", "noise", "snr", "seed")])
 
 
-def kept(parts: Path, commit: str) -> dict[str, dict]:
-    """Points that are done, by key; of a line that was broken off nothing stays."""
+def lines(parts: Path, key: Callable[[dict], str]) -> dict[str, dict]:
+    """Rows that are done, by key; of a line that was broken off nothing stays."""
     text = parts.read_text() if parts.is_file() else ""
     whole, mark, _ = text.rpartition("\n")
     parts.write_text(whole + mark)
     try:
-        done = {key(row): row for row in map(json.loads, whole.splitlines())}
-        others = {row["commit"] for row in done.values()} - {commit}
+        return {key(row): row for row in map(json.loads, whole.splitlines()) if row["commit"]}
     except (ValueError, KeyError, TypeError):
         raise SystemExit(f"{parts} has a line that is no point: delete the file") from None
+
+
+def kept(parts: Path, commit: str) -> dict[str, dict]:
+    """Points that are done, by key, if all are of that commit."""
+    done = lines(parts, key)
+    others = {row["commit"] for row in done.values()} - {commit}
     if others:
         raise SystemExit(f"{parts} is of commit {others.pop()}: go on from there, or delete it")
     return done

@@ -49,3 +49,19 @@ addEventListener("click", (event) => {
   if (event.target.closest?.(".bd-sidebar-secondary a[href^='#']"))
     document.getElementById("pst-secondary-sidebar-checkbox").checked = false;
 });
+
+// A page as Markdown goes to the clipboard; where that is not allowed, as on disk, the link opens it.
+addEventListener("click", async (event) => {
+  const link = event.target.closest?.(".btn-copy-page-button");
+  if (!link || location.protocol === "file:") return;
+  event.preventDefault();
+  try {
+    const answer = await fetch(link.href);
+    if (!answer.ok) throw new Error(answer.statusText);
+    await navigator.clipboard.writeText(await answer.text());
+    link.insertAdjacentHTML("afterend", '<span role="status" class="copied">Copied</span>');
+    setTimeout(() => link.nextElementSibling.remove(), 2000);
+  } catch {
+    location.assign(link.href);
+  }
+});

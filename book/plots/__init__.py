@@ -2,7 +2,7 @@
 
 from .attention import plot_attention
 from .bad_start import plot_bad_start, plot_plane_trajectory
-from .networks import plot_grid, plot_leads, plot_step_sizes, plot_weight_norms
+from .networks import plot_blocks, plot_grid, plot_leads, plot_step_sizes, plot_weight_norms
 from .numbers import figure_numbers
 from .proof import plot_proof_map
 from .runs import plot_exponent_windows, plot_wall
@@ -13,6 +13,7 @@ __all__ = [
     "figure_numbers",
     "plot_attention",
     "plot_bad_start",
+    "plot_blocks",
     "plot_exponent_windows",
     "plot_gram",
     "plot_grid",

@@ -269,7 +269,7 @@ def _growth(logs) -> dict[str, np.ndarray]:
     found: dict[str, list] = {part: [] for part in PARTS}
     for log in logs:
         for name, norms in log.norms.items():
-            part = next((p for p, words in PARTS.items() if any(w in name for w in words)), None)
+            part = _part_of(name)
             if part is not None and norms[0] > 0:
                 found[part].append(norms / norms[0])
     found = {part: np.stack(rows) for part, rows in found.items() if rows}
@@ -281,3 +281,66 @@ def _growth(logs) -> dict[str, np.ndarray]:
             remedy="see the keys of .norms of a log",
         )
     return found
+
+
+def _part_of(name: str) -> str | None:
+    """The first part that has a word of the name, if any."""
+    return next((p for p, words in PARTS.items() if any(w in name for w in words)), None)
+
+
+@styled
+def plot_blocks(norms, gaps):
+    """Norms of gradients by part along runs, and by how much optimizers are behind another.
+
+    Parameters
+    ----------
+    norms : dict of str to dict of str to numpy.ndarray, shape (seeds, m)
+        Titles of panels, to the norms of blocks by parameter name.
+    gaps : dict of str to dict of str to numpy.ndarray, shape (seeds,)
+        Two names of data, to the gaps of optimizers; the first has all that the second has.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A line is the root of the sum of squares over the blocks of a part, median over the seeds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from book.plots import plot_blocks
+    >>> norms = dict.fromkeys("abc", {"head.weight": np.ones((5, 3))})
+    >>> figure = plot_blocks(norms, dict.fromkeys("ab", {"SNGD": np.arange(5.0)}))
+    >>> [len(axis.lines) for axis in figure.axes]
+    [1, 1, 1, 3]
+    """
+    fig = new_figure((WIDTH, 5.4))
+    grid = fig.add_gridspec(2, len(norms))
+    axes, drawn, looks = [], [], network_styles([*PARTS], PART_STYLES)
+    for k, (title, blocks) in enumerate(norms.items()):
+        axes.append(fig.add_subplot(grid[0, k], sharey=axes[0] if axes else None))
+        for part in PARTS:
+            squares = [found**2 for name, found in blocks.items() if _part_of(name) == part]
+            if squares:
+                line = np.log10(np.median(np.sum(squares, axis=0) ** 0.5, axis=0))
+                place = (np.arange(len(line)) + 0.5) / len(line)
+                axes[k].plot(place, line, label=part, markersize=4, **looks[part])
+                drawn.append(line)
+        axes[k].set(title=title, xlim=(0, 1))
+        axes[k].set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+        axes[k].tick_params(labelleft=k == 0)
+    exponent_axis(axes[0], np.concatenate(drawn))
+    axes[0].set_ylabel("gradient norm")
+    axes[len(axes) // 2].set_xlabel("share of the run")
+    shared_legend(fig, axes, handlelength=3.2)
+    last = fig.add_subplot(grid[1, :])
+    last.axvline(0.0, color=INK, linewidth=1.0)
+    names = [*next(iter(gaps.values()))]
+    for shift, fill, (data, rows) in zip((-0.15, 0.15), (INK, "white"), gaps.items(), strict=True):
+        places = [names.index(name) + shift for name, found in rows.items() for _ in found]
+        look = {"color": INK, "markerfacecolor": fill, "linestyle": "", "markersize": 5}
+        last.plot(np.concatenate([*rows.values()]), places, "o", label=data, **look)
+    last.set_yticks(range(len(names)), names)
+    last.set(xlabel="log of the loss over SGD's, mean along the run", ylabel="steps")
+    last.invert_yaxis()
+    last.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return fig

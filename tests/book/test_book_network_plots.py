@@ -10,11 +10,13 @@ from network_logs import BERT, LABELS, lines_of, make_log, make_result
 from attnbias.errors import DtypeError, RangeError
 from attnbias.experiments.claims.networks import CLIPPED, leads
 from attnbias.plots.networks import network_styles
-from book.plots import plot_grid, plot_leads, plot_step_sizes, plot_weight_norms
+from book.plots import plot_blocks, plot_grid, plot_leads, plot_step_sizes, plot_weight_norms
 from book.plots.networks import PART_STYLES, PARTS
 
 RESULT = make_result()
 CLIPS = RESULT.logs | {CLIPPED: [make_log(seed, speed=1.2) for seed in (0, 1, 2)]}
+NORMS = {name: np.full((3, 4), k + 1.0) for k, name in enumerate(("head.weight", "head.bias"))}
+GAPS = {data: {arm: np.arange(3.0) for arm in ("SNGD", "by block")} for data in ("MNIST", "SNLI")}
 FIGURES = [
     lambda: plot_leads({"one": CLIPS, "a run with a long name": CLIPS}),
     lambda: plot_step_sizes(RESULT),
@@ -22,6 +24,7 @@ FIGURES = [
     lambda: plot_weight_norms(RESULT, "SNGD"),
     lambda: plot_weight_norms(make_result(names=BERT), ["SGD", "SPS"]),
     lambda: plot_grid(RESULT),
+    lambda: plot_blocks(dict.fromkeys(("MNIST", "CIFAR-10", "SNLI"), NORMS), GAPS),
 ]
 
 
@@ -122,3 +125,11 @@ def test_bad_input_is_named(error, call):
     with pytest.raises(error) as caught:
         call()
     assert caught.value.remedy
+
+
+def test_a_part_has_the_norm_of_its_blocks_together_and_gaps_a_dot_a_seed():
+    *panels, last = plot_blocks(dict.fromkeys("abc", NORMS), GAPS).axes
+    for axis in panels:
+        assert 10 ** lines_of(axis)["head"].get_ydata() == pytest.approx(5**0.5)
+    dots = lines_of(last)["SNLI"]
+    assert [*dots.get_xdata()] == [0, 1, 2] * 2 and len({*dots.get_ydata()}) == 2
