@@ -42,7 +42,7 @@ def lines(parts: Path, key: Callable[[dict], str]) -> dict[str, dict]:
         raise SystemExit(f"{parts} has a line that is no point: delete the file") from None
 
 
-def kept(parts: Path, commit: str) -> dict[str, dict]:
+def kept(parts: Path, commit: str, key: Callable[[dict], str] = key) -> dict[str, dict]:
     """Points that are done, by key, if all are of that commit."""
     done = lines(parts, key)
     others = {row["commit"] for row in done.values()} - {commit}

@@ -24,6 +24,7 @@ import torch
 from attnbias._records import provenance, write_json
 from attnbias.beyond.optimizers.measure import STEP_SIZES, STEPS, draw_tokens, measure
 from attnbias.optim import SNGD, SPS
+from scripts.benign import kept
 
 WHAT = (
     "The margins of every optimizer of torch.optim and pytorch_optimizer over the largest of each "
@@ -53,15 +54,9 @@ def _of_torch(make) -> bool:
     return make.__module__.startswith("torch.")
 
 
-def kept(parts: Path, commit: str) -> dict[tuple, dict]:
-    """Rows that are done, by data set and optimizer; of a line that was broken off nothing."""
-    text = parts.read_text() if parts.is_file() else ""
-    whole, mark, _ = text.rpartition("\n")
-    parts.write_text(whole + mark)
-    rows = [json.loads(line) for line in whole.splitlines()]
-    if others := {row["commit"] for row in rows} - {commit}:
-        raise SystemExit(f"{parts} is of commit {others.pop()}: go on from there, or delete it")
-    return {(row["data"], row["optimizer"]): row for row in rows}
+def key(row: dict) -> str:
+    """The data set and the optimizer of a row."""
+    return f"{row['data']} {row['optimizer']}"
 
 
 def main() -> None:
@@ -74,11 +69,11 @@ def main() -> None:
         parser.error(f"--write: {given.write.parent} is no folder")
     parts = given.parts or Path(f"build/optimizers_{given.seed}.jsonl")
     parts.parent.mkdir(parents=True, exist_ok=True)
-    done = kept(parts, made["commit"])
+    done = kept(parts, made["commit"], key)
     warnings.simplefilter("ignore")  # of optimizers
     with parts.open("a") as stream:
         for number, data in enumerate(draw_tokens(given.seed)):
-            left = [name for name in makes if (number, name) not in done]
+            left = [name for name in makes if f"{number} {name}" not in done]
             for first in range(0, len(left), TOGETHER):
                 names = left[first : first + TOGETHER]
                 start = time.process_time()
@@ -87,7 +82,7 @@ def main() -> None:
                 for name in names:
                     row = {"data": number, "optimizer": name} | asdict(found[name])
                     row |= {"seconds": round(seconds, 2), "commit": made["commit"]}
-                    done[number, name] = row
+                    done[key(row)] = row
                     print(json.dumps(row), file=stream, flush=True)
     made["versions"]["pytorch_optimizer"] = importlib.metadata.version("pytorch_optimizer")
     rows = [{k: v for k, v in row.items() if k != "commit"} for row in done.values()]
