@@ -53,6 +53,8 @@ SEEDS = {
     "adam-speed": _NORMS,
     "each-size-its-margin": _PER_HEAD,
     "stuck-head": _PER_HEAD,
+    "named-families": Seeds(range(2), range(2, 3)),
+    "adam-memory": Seeds(range(5), range(10, 15)),
     "next-token-exponent": Seeds(range(240), range(1000, 1010)),
     "next-token-squared": Seeds(range(30), range(1000, 1010)),
     "comparable-lengths": Seeds(range(100), range(1000, 1012)),
