@@ -4,18 +4,18 @@ import pandas as pd
 
 from attnbias.plots.theme import COLOURS, INK, WIDTH, new_figure, styled
 
+# Names in the picture: where each stands from its mark, in points.
 NAMED = {
-    "torch.SGD": "SGD",
-    "attnbias.SNGD": "SNGD",
-    "torch.Adam": "Adam",
-    "torch.LBFGS": "LBFGS",
-    "torch.Muon": "Muon",
-    "lion": "Lion",
-    "signsgd": "signSGD",
-    "shampoo": "Shampoo",
-    "soap": "SOAP",
-    "scion": "Scion",
-    "spectralsphere": "Spectral Sphere",
+    "torch.SGD": ("SGD", (7, 0)),
+    "attnbias.SNGD": ("SNGD", (7, 0)),
+    "torch.Adam": ("Adam", (7, 0)),
+    "torch.Muon": ("Muon of torch", (-7, 0)),
+    "muon": ("Muon", (-7, 9)),
+    "lion": ("Lion", (-7, 0)),
+    "signsgd": ("signSGD, Tiger", (-3, -10)),
+    "shampoo": ("Shampoo", (-7, 0)),
+    "soap": ("SOAP", (6, 2)),
+    "spectralsphere": ("Spectral Sphere", (-7, 0)),
 }
 KINDS = {
     "frobenius": ("along the gradient", "blue", "o"),
@@ -39,8 +39,9 @@ def plot_optimizers(frame: pd.DataFrame):
         axis.plot(frame["max"][part], lead[part], label=label, **look)
     axis.axhline(0, color=INK, linewidth=0.8)
     for name in frame.index.intersection(list(NAMED)):
-        place = frame["max"][name], lead[name]
-        axis.annotate(NAMED[name], place, (5, 4), textcoords="offset points", fontsize="small")
+        (label, off), place = NAMED[name], (frame["max"][name], lead[name])
+        look = {"textcoords": "offset points", "fontsize": "small", "va": "center"}
+        axis.annotate(label, place, off, ha="left" if off[0] > 0 else "right", **look)
     axis.set_xlabel("share of the largest margin in the max norm")
     axis.set_ylabel("spectral share less Frobenius share")
     axis.legend(title="predicted from the step", loc="upper right")
