@@ -130,6 +130,8 @@ def test_a_run_has_losses_and_the_norms_of_its_blocks(monkeypatch):
     assert len(found["blocks"]) == 34 and measured("mnist", "SGD", 0.1, 3, "bundled") == found
     assert measured("mnist", "SGD", 1e30, 3, "bundled")["loss"] is None
     assert blocks.height({"loss": None}) == math.inf
+    monkeypatch.setitem(SETTINGS, "mnist", Setting(4, 2, 8))  # the first part of a longer run
+    assert measured("mnist", "SGD", 0.1, 3, "bundled")["loss"] == found["loss"][:2]
 
 
 def test_a_record_that_was_broken_off_goes_on(tmp_path):
