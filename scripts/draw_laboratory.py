@@ -6,13 +6,8 @@ Run it after a change of the drawing or of that set-up: ``python -m scripts.draw
 from __future__ import annotations
 
 from tools.browser import open_browser
-from tools.files import ROOT
+from tools.laboratory import FOLDER, MARKUP, MODULES
 
-MARKUP = ROOT / "book/widgets/laboratory.html"
-SCRIPTS = [
-    ROOT / f"book/_static/laboratory/{name}.js"
-    for name in ("svm", "engine", "lock", "setups", "draw", "words", "page")
-]
 DRAWN = """(() => {
   const root = document.getElementById("laboratory").cloneNode(true);
   root.querySelector("[data-lab=numbers]").replaceChildren();
@@ -29,8 +24,8 @@ def drawn(markup: str) -> str:
     with open_browser() as browser:
         tab = browser.new_page()
         tab.set_content(f"<!doctype html>{markup}")
-        for script in SCRIPTS:
-            tab.add_script_tag(path=script)
+        for name in MODULES:
+            tab.add_script_tag(path=FOLDER / f"{name}.js")
         tab.wait_for_function("document.getElementById('laboratory').dataset.state === 'done'")
         return tab.evaluate(DRAWN) + "\n"
 

@@ -1,4 +1,4 @@
-"""Draw the first page's picture, which is that of chapter 1, by the cells of the chapter itself.
+"""Draw the first page's picture, the race of chapter 1, by the cells of the chapter itself.
 
 python scripts/make_front_picture.py
 
@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import jupytext
+from matplotlib.gridspec import GridSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTER = ROOT / "book/paper/one_picture.md"
@@ -34,8 +35,16 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))  # for the book's own modules
     names = {"unglued": lambda *_, **__: None}  # there is no page to glue anything to
     exec(drawing_code().replace("glue(", "unglued("), names)
-    names["fig"].savefig(PICTURE, metadata={"Date": None, "Identifier": digest()})
-    names["fig"].savefig(PREVIEW, dpi=100, metadata={"Software": None})
+    race = names["fig"]
+    race.axes[0].remove()  # the upper half is in words that a first page has not explained
+    race.axes[0].set(subplotspec=GridSpec(1, 1, race)[0], title="")
+    legend = race.legends[0]
+    texts = [text.get_text() for text in legend.get_texts()]
+    race.legend(legend.legend_handles, texts, loc="outside upper center", ncols=2)
+    legend.remove()
+    race.set_size_inches(4.4, 3.6)  # letters of full size beside the words, and on a phone
+    race.savefig(PICTURE, metadata={"Date": None, "Identifier": digest()})
+    race.savefig(PREVIEW, dpi=200, metadata={"Software": None})
 
 
 if __name__ == "__main__":

@@ -54,6 +54,14 @@ def find_browser() -> str:
     raise MissingFileError("a browser", expected=wanted, got="none", remedy=REMEDY)
 
 
+def has_browser() -> bool:
+    """Whether formulas can be set here; pages written without one are written anew with one."""
+    try:
+        return bool(find_browser())
+    except MissingFileError:
+        return False
+
+
 @contextmanager
 def open_browser(program: str | None = None) -> Iterator[Browser]:
     """A fresh browser without a window, as Playwright has it; `find_browser` looks for the program.

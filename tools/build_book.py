@@ -4,6 +4,7 @@ Pages show the runs of tools/kept_runs.py, and are written anew when those are. 
 forgets what it has read, so that the next one warns again instead of passing.
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -11,13 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from attnbias.errors import MissingFileError
-from tools.browser import find_browser
+from tools.browser import has_browser
 from tools.figures_by_page import follow_pages
 from tools.files import ROOT, digest
 from tools.finish_pages import finish_pages
 from tools.first_cell import version
 from tools.kept_runs import BUILD, drop, drop_if_moved, execute, library
+from tools.laboratory import draw_presets
 from tools.origin import github_address, launch_ref
 from tools.set_formulas import set_formulas
 
@@ -32,18 +33,8 @@ def timed(stage: str) -> Iterator[None]:
     print(f"{stage}: {time.monotonic() - begun:.0f} s", flush=True)
 
 
-def has_browser() -> bool:
-    """Whether formulas can be set here; pages written without one are written anew with one."""
-    try:
-        return bool(find_browser())
-    except MissingFileError:
-        return False
-
-
 def main() -> int:
-    settings = digest(
-        "_config.yml", "_toc.yml", "book/_ext/*", "book/_static/*", "book/_static/*/*"
-    )
+    settings = digest("_config.yml", "_toc.yml", "book/_ext/*", "book/_static/**/*")
     settings += f" {github_address(ROOT)} {launch_ref(ROOT, version(ROOT))}"  # launch buttons
     settings += f" {has_browser()}"
     drop_if_moved(BUILD / ".library", library(), READ, "the library has changed")
@@ -61,6 +52,8 @@ def main() -> int:
         follow_pages()
         set_formulas()
         finish_pages()
+        if has_browser():
+            draw_presets(os.environ.get("BOOK_ADDRESS", ""))
     return 0
 
 

@@ -47,17 +47,19 @@ def description(doctree: nodes.document | None) -> str:
     return ""
 
 
-def tags(title: str, about: str, address: str = "", home: str = "") -> str:
+def tags(title: str, about: str, address: str = "", home: str = "", picture: str = PREVIEW) -> str:
     """The tags of one page's head.
 
     Its address and the picture stand there only where the site has an address of its own, `home`:
-    Open Graph takes no relative ones, and a book on a reader's disk asks for nothing elsewhere.
+    Open Graph takes no relative ones, and a book on a reader's disk asks for nothing elsewhere. A
+    `picture` of the page's own is named all the same, for those that read it from where they are.
     """
     named = {"description": about} if about else {}
     shown = {"og:type": "article", "og:site_name": BOOK, "og:title": title}
     shown |= {"og:description": about} if about else {}
     shown |= {"og:url": address} if address else {}
-    shown |= {"og:image": home.rstrip("/") + "/" + PREVIEW} if home else {}
+    if home or picture != PREVIEW:
+        shown["og:image"] = f"{home.rstrip('/')}/{picture}" if home else picture
     lines = [
         f'<meta name="{key}" content="{escape(text)}" />' for key, text in (named | CITED).items()
     ]

@@ -296,8 +296,8 @@ def plot_blocks(norms, gaps):
     ----------
     norms : dict of str to dict of str to numpy.ndarray, shape (seeds, m)
         Titles of panels, to the norms of blocks by parameter name.
-    gaps : dict of str to dict of str to numpy.ndarray, shape (seeds,)
-        Two names of data, to the gaps of optimizers; the first has all that the second has.
+    gaps : dict of str to numpy.ndarray, shape (seeds,)
+        By optimizer.
 
     Returns
     -------
@@ -309,9 +309,8 @@ def plot_blocks(norms, gaps):
     >>> import numpy as np
     >>> from book.plots import plot_blocks
     >>> norms = dict.fromkeys("abc", {"head.weight": np.ones((5, 3))})
-    >>> figure = plot_blocks(norms, dict.fromkeys("ab", {"SNGD": np.arange(5.0)}))
-    >>> [len(axis.lines) for axis in figure.axes]
-    [1, 1, 1, 3]
+    >>> [len(axis.lines) for axis in plot_blocks(norms, {"SNGD": np.arange(5.0)}).axes]
+    [1, 1, 1, 2]
     """
     fig = new_figure((WIDTH, 5.4))
     grid = fig.add_gridspec(2, len(norms))
@@ -334,13 +333,9 @@ def plot_blocks(norms, gaps):
     shared_legend(fig, axes, handlelength=3.2)
     last = fig.add_subplot(grid[1, :])
     last.axvline(0.0, color=INK, linewidth=1.0)
-    names = [*next(iter(gaps.values()))]
-    for shift, fill, (data, rows) in zip((-0.15, 0.15), (INK, "white"), gaps.items(), strict=True):
-        places = [names.index(name) + shift for name, found in rows.items() for _ in found]
-        look = {"color": INK, "markerfacecolor": fill, "linestyle": "", "markersize": 5}
-        last.plot(np.concatenate([*rows.values()]), places, "o", label=data, **look)
-    last.set_yticks(range(len(names)), names)
+    places = [place for place, found in enumerate(gaps.values()) for _ in found]
+    last.plot(np.concatenate([*gaps.values()]), places, "o", color=INK, markersize=5)
+    last.set_yticks(range(len(gaps)), [*gaps])
     last.set(xlabel="log of the loss over SGD's, mean along the run", ylabel="steps")
     last.invert_yaxis()
-    last.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return fig

@@ -39,13 +39,14 @@ def test_the_first_page_and_the_head_of_the_part_include_them_from_there():
     pages = ["book/intro.md", re.search(r"file: (\S+)", first)[1] + ".md"]
     for page in pages:
         text = (ROOT / page).read_text(encoding="utf8")
-        box = re.search(
+        boxes = re.findall(
             r"^```\{include\} (\S+)\n:start-after: \"(.+)\"\n:end-before: \"(.+)\"", text, re.M
         )
-        assert ((ROOT / page).parent / box[1]).resolve() == ROOT / "README.md"
-        between = README.split(box[2])[1].split(box[3])[0]
+        ((file, start, end),) = [box for box in boxes if box[1] == SECTION[0].strip()]
+        assert ((ROOT / page).parent / file).resolve() == ROOT / "README.md"
+        between = README.split(start)[1].split(end)[0]
         assert has_the_lines(between) and len(between.split()) == len(" ".join(LINES).split()) + 4
-        assert README.count(box[2]) == README.count(box[3]) == 1
+        assert README.count(start) == README.count(end) == 1
 
 
 def swapped(one: str, other: str) -> dict:

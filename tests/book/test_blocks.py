@@ -1,5 +1,6 @@
 """Steps by length and by block: what they are, the search, the rule, and the record."""
 
+import json
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 from tolerances import CLOSED_FORM
 
+from attnbias._records import read_json
 from attnbias.optim import SNGD
 from book.studies import blocks
 from book.studies.blocks import (
@@ -14,6 +16,7 @@ from book.studies.blocks import (
     FRESH,
     LENGTHS,
     MEMORY,
+    RESULTS,
     SETTINGS,
     Setting,
     Steps,
@@ -21,7 +24,9 @@ from book.studies.blocks import (
     behind,
     closed_by_lengths,
     left_by_blocks,
+    losses,
     measured,
+    recorded,
     searched,
     slower,
 )
@@ -130,6 +135,20 @@ def test_a_run_has_losses_and_the_norms_of_its_blocks(monkeypatch):
     assert len(found["blocks"]) == 34 and measured("mnist", "SGD", 0.1, 3, "bundled") == found
     assert measured("mnist", "SGD", 1e30, 3, "bundled")["loss"] is None
     assert blocks.height({"loss": None}) == math.inf
+    monkeypatch.setitem(SETTINGS, "mnist", Setting(4, 2, 8))  # the first part of a longer run
+    assert measured("mnist", "SGD", 0.1, 3, "bundled")["loss"] == found["loss"][:2]
+
+
+def test_the_record_has_every_run_at_the_best_length_of_its_search_and_decides():
+    made = read_json(RESULTS / "blocks_mnist.json", "blocks")
+    commits = [made["provenance"]["commit"], *made["provenance"]["commits of the runs"]]
+    assert not [commit for commit in commits if commit.endswith("-dirty")]
+    runs = {key(run): run for run in made["runs"]}
+    asked = all_runs("mnist", lambda *point: runs[json.dumps(point)])  # none is missing
+    assert len(asked) == len(recorded("mnist")) == len(ARMS) * len(FRESH)
+    found = losses(FRESH)
+    for rule in (slower, closed_by_lengths, left_by_blocks):
+        assert all(check.holds for check in rule(found))
 
 
 def test_a_record_that_was_broken_off_goes_on(tmp_path):

@@ -1,4 +1,4 @@
-"""The first page: a link for each reader under the opening, and the picture of chapter 1."""
+"""The first page: a door for each reader, the race of chapter 1, and what to cite."""
 
 import re
 
@@ -17,10 +17,27 @@ def test_the_picture_is_that_of_the_chapter_as_it_stands(tmp_path, monkeypatch):
     assert front.digest() not in front.PICTURE.read_text(encoding="utf8")
 
 
-def test_the_first_page_leads_each_reader_before_it_shows_the_picture():
-    readers = PAGE.partition("```{figure} images/one_picture.svg\n:alt: ")[0]
-    links = [re.findall(r"\{ref\}`([\w-]+)`", each) for each in readers.split("\n* ")[1:]]
-    assert links == [["chap-one-picture"], ["chap-diagnose"], ["chap-your-model"], ["chap-ledger"]]
+def test_the_first_page_has_a_door_for_each_reader_and_a_way_for_whoever_is_in_a_hurry():
+    doors, _, hurry = PAGE.partition("In a hurry?")
+    cards = doors.split("::::{grid-item-card}")[1:]
+    assert [re.findall(r"\{ref\}`([\w-]+)`", card) for card in cards] == [
+        ["chap-one-picture"],
+        ["chap-diagnose"],
+        ["chap-your-model"],
+        ["chap-ledger"],
+    ]
+    ways = re.findall(r"\{ref\}`([\w-]+)`", hurry)[:3]
+    assert ways == ["chap-ten-minutes", "chap-literature", "chap-routes"]
+
+
+def test_the_entry_to_copy_is_whole():
+    (start, end) = re.findall(r':(?:start-at|end-before): "(.+)"', PAGE)[-2:]
+    references = (ROOT / "book/references.bib").read_text(encoding="utf8")
+    entry = references[references.index(start) : references.index(end)]
+    assert (
+        entry.startswith("@article{") and entry.rstrip().endswith("\n}") and entry.count("@") == 1
+    )
+    assert "2402.05738" in entry
 
 
 def test_the_icon_is_its_own_and_small():

@@ -13,9 +13,8 @@ from attnbias import NGD, Dataset, solve_w_svm, token_scores, train
 from attnbias.data import make_score_lock
 from attnbias.dynamics.loop import record_steps
 from attnbias.theorems import check_lock
-from tools.files import ROOT
+from tools.laboratory import FOLDER, MODULES
 
-SCRIPTS = ROOT / "book/_static/laboratory"
 STEPS = record_steps(40, 100_000)
 # Logits of size 1e4 to 1e5 are rounded by 1e-12 to 1e-11; the part of W across W_mm, of size 1,
 # has that error, and 1 - cosine twice its share.
@@ -31,8 +30,9 @@ def engine(browser, tmp_path_factory):
     page = tmp_path_factory.mktemp("engine") / "empty.html"
     page.write_text("<!doctype html><title>engine</title>", encoding="utf8")
     browser.open(page)
-    for name in ("svm.js", "engine.js", "lock.js"):
-        browser.tab.add_script_tag(path=SCRIPTS / name)
+    for name in MODULES:
+        if name.startswith("run/"):
+            browser.tab.add_script_tag(path=FOLDER / f"{name}.js")
 
     def call(name, *arguments):
         text = ", ".join(map(json.dumps, arguments))

@@ -108,6 +108,22 @@ def test_a_finger_beside_the_tokens_scrolls_the_page(browser):
     browser.fingers(False)
 
 
+def test_a_swipe_beside_the_tokens_leads_to_the_next_picture_and_the_buttons_to_all(browser):
+    lab = Lab(browser, width=PHONE)
+    pressed = "document.querySelector('[data-tab][aria-pressed=true]').dataset.tab"
+    shown = "[...document.querySelectorAll('.lab figure')].filter(f => { const r ="
+    shown += " f.getBoundingClientRect(); return r.left > -5 && r.right < innerWidth + 5; })"
+    shown += ".map(f => f.dataset.picture).join()"
+    lines, start = lab.ask("python"), empty_place(lab)
+    _, scrolled = Finger(browser).draw(start, np.array([-250.0, 0.0]))
+    browser.wait_for(f"{pressed} === 'compass' && {shown} === 'compass'")
+    assert scrolled == 0 and lab.ask("python") == lines
+    for name in ("attention", "error", "plane"):
+        browser.tab.click(f"[data-tab={name}]")
+        browser.wait_for(f"{pressed} === '{name}' && {shown} === '{name}'")
+    browser.fingers(False)
+
+
 def test_a_second_finger_moves_nothing_that_the_first_holds(browser):
     lab = Lab(browser, width=PHONE)
     finger, beside, first = Finger(browser), empty_place(lab), np.array(lab.middle("0.1"))

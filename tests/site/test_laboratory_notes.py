@@ -42,6 +42,10 @@ GIVEN = {
     ),
     "X=1e9,2,3,4": (["X: 1e9 came, 1000 is used", "from -1000 to 1000"], ["X=1000,2,3,4"]),
     "u=5000,1": (["u: 5000 came, 1000 is used"], ["u=1000,1"]),
+    "race=0": (["race: 0 came, on is used; allowed: on or off"], []),
+    "float64=yes": (["float64: yes came, off is used"], []),
+    "at=1e9": (["at: 1e9 came, 1000 is used; allowed: a step from 0"], ["at=1000"]),
+    "at=7.4&race=off": (["at: 7.4 came, 7 is used"], ["race=off&at=7"]),
     "n=2": (["n is not a part of a set-up, and is left out"], ["X=1,0,0,1&"]),
     "constructor=2": (["constructor is not a part"], []),
 }
@@ -102,7 +106,7 @@ def test_an_address_that_holds_no_set_up_changes_nothing_and_that_is_said(browse
 @pytest.mark.parametrize("name", ["foo", "%E0%A4%A", "<b>", "constructor"])
 def test_an_unknown_set_up_is_named(browser, name):
     lab = Lab(browser, name)
-    assert "set-up: " in (note := lab.ask("note")) and "first-picture, clash" in note
+    assert "set-up: " in (note := lab.ask("note")) and "first-picture, plain-float64" in note
     assert kept(lab) == "#first-picture" and lab.ask("preset", "value") == "first-picture"
 
 
@@ -167,7 +171,7 @@ def test_a_cap_that_is_none_is_shown_as_none(browser, value):
 def test_odd_steps_and_an_odd_momentum_are_shown_in_their_menus(browser, steps, shown):
     lab = Lab(browser, address(PAIR, {"rule": "NGD", "momentum": "0.5", "steps": steps}))
     assert lab.ask("steps", "selectedOptions[0].textContent") == shown
-    assert lab.ask("rule", "selectedOptions[0].textContent") == "NGD, momentum 0.5"
+    assert lab.ask("rule", "querySelector(':checked ~ .who').textContent") == "momentum 0.5"
     values = lab.browser.evaluate(
         "[...document.querySelector('[data-lab=steps]').options].map("
         "option => Number(option.value))"

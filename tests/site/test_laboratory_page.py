@@ -15,8 +15,11 @@ from tools.files import SITE
 
 PAGE = SITE / "book/laboratory.html"
 PHONE, DESK = 390, 1200  # pixels wide
-LOCKED = {"clash": "looks locked", "score-trap": "has locked"}
-PRESETS = ["first-picture", "clash", "score-trap", "degenerate", "figure-8", "both"]
+LOCKED = {"clash": "looks locked", "score-trap": "has locked", "lock-challenge": "has locked"}
+PRESETS = [
+    *("first-picture", "plain-float64", "clash", "score-trap"),
+    *("lock-challenge", "degenerate", "figure-8", "both"),
+]
 DONE = "document.getElementById('laboratory').dataset.state === 'done'"
 pytestmark = pytest.mark.site
 
@@ -50,7 +53,16 @@ class Lab:
         return self.browser.evaluate(f"document.querySelector('[data-lab=\"{name}\"]').{what}")
 
     def choose(self, name, value):
-        self.browser.tab.select_option(f"[data-lab={name}]", value)
+        if name == "rule":
+            self.browser.tab.check(f"[name=lab-rule][value={value}]")
+        else:
+            self.browser.tab.select_option(f"[data-lab={name}]", value)
+        self.wait()
+
+    def end(self):
+        """Show the last step."""
+        self.browser.evaluate("document.getElementById('lab-time').focus()")
+        self.browser.press("End")
         self.wait()
 
     @property
@@ -90,6 +102,7 @@ def executed(lines):
 
 def check_against_train(lab):
     """The page's number, and its engine's last W, beside what the shown lines give."""
+    lab.end()
     found = lab.last
     assert found["python"] == lab.ask("python")
     trace, record = executed(found["python"]), found["record"]
@@ -110,23 +123,35 @@ def test_a_preset_opens_by_its_name_and_its_lines_reproduce_it(browser, name):
     said = lab.ask("said")
     assert [word in said for word in ("locked", "its optimal one")] == [
         name in LOCKED,
-        name != "score-trap",
+        name not in ("score-trap", "lock-challenge"),
     ]
     assert LOCKED.get(name, "") in said
     assert ("touch without support" in said) == (name == "degenerate")
 
 
-# What the menu's words say of a change: the set-up, the change, the last slope, and who is lost.
+# What the words say of a change: the set-up, the change, the last slope, and who is lost.
+RIGHT, FAST = [False] * 3, (-2.05, -1.95)
+FAR = {"W0": [[0, 0], [12, 12]]}
+GAP_30 = {"X": [[[1, 0], [-1, 1], [0.5, -0.2]]], "u": [1, 1.74]}
 PROMISES = {
-    "GD creeps": ("first-picture", {"rule": "GD"}, (-0.6, 0), [False] * 3),
-    "1/t^2": ("first-picture", {}, (-2.05, -1.95), [False] * 3),
+    "GD creeps": ("first-picture", {"rule": "GD"}, (-0.6, 0), RIGHT),
+    "1/t^2": ("first-picture", {}, FAST, RIGHT),
+    "so does momentum": ("first-picture", {"momentum": 0.9}, FAST, RIGHT),
+    "so does Polyak": ("first-picture", {"rule": "Polyak"}, FAST, RIGHT),
     "lost for good": ("clash", {}, (-0.1, 0.1), [True, False]),
-    "halve u": ("clash", {"u": [0, 1]}, (-2.05, -1.95), [False, False]),
-    "below 0.95": ("score-trap", {"u": [1, 1.18]}, (-2.05, -1.95), [False]),
+    "with GD": ("clash", {"rule": "GD"}, (-0.5, 0.1), [True, False]),
+    "with momentum": ("clash", {"momentum": 0.9}, (-0.1, 0.1), [True, False]),
+    "with Polyak": ("clash", {"rule": "Polyak"}, (-99, 99), [True, False]),
+    "halve u": ("clash", {"u": [0, 1]}, FAST, [False, False]),
+    "below 0.95": ("score-trap", {"u": [1, 1.18]}, FAST, [False]),
+    "a gap of 8% locks": ("lock-challenge", {}, (-0.5, 0.5), [True]),
+    "a gap of 30% locks": ("lock-challenge", GAP_30, (-0.5, 0.5), [True]),
     "short of -2": ("degenerate", {}, (-1.95, -1.5), [False]),
     "left": ("degenerate", {"X": [[[1, 0], [0, 0], [-0.05, -1]]]}, (-2.01, -1.99), [False]),
     "right": ("degenerate", {"X": [[[1, 0], [0, 0], [0.05, -1]]]}, (-2.01, -1.99), [False]),
     "finds its way": ("figure-8", {}, (-0.5, 0), [False, False]),
+    "GD is not back": ("figure-8", FAR, (-0.5, 0), [True, False]),
+    "NGD is": ("figure-8", FAR | {"rule": "NGD", "steps": 12}, (-9, 0), [False, False]),
 }
 
 
@@ -139,10 +164,23 @@ def test_what_the_menu_promises_is_so(browser, words):
           const setup = {{...Laboratory.PRESETS[{name!r}].setup, ...{json.dumps(change)}}};
           const {{records}} = Laboratory.train(setup, Laboratory.grid(setup.steps, 100));
           const ends = Laboratory.endings(setup, Laboratory.prepare(setup), records);
-          return [Laboratory.slope(records, records.length - 1), ends.map(end => !end.optimal)];
+          const last = records[records.length - 1].step;
+          return [Laboratory.slope(records, last), ends.map(end => !end.optimal)];
         }})()"""
     )
     assert slopes[0] < slope < slopes[1] and wrong == lost
+
+
+def test_gd_needs_more_than_a_hundred_thousand_steps_for_what_ngd_has_at_a_hundred(browser):
+    Lab(browser)
+    setup = "Laboratory.PRESETS['first-picture'].setup"
+    ngd, gd = (
+        browser.evaluate(
+            f"Laboratory.train({{...{setup}, rule: '{rule}'}}, [{step}]).records[0].error"
+        )
+        for rule, step in (("NGD", 100), ("GD", 100_000))
+    )
+    assert gd > ngd
 
 
 def test_the_loss_of_ngd_falls_exponentially_where_both_are_trained(browser):
@@ -257,7 +295,7 @@ def test_the_step_shows_how_it_was(browser):
     browser.evaluate("document.getElementById('lab-time').focus()")
     browser.press("Home")
     assert lab.ask("readout").startswith("Step 0: 1 − cosine not defined")
-    assert lab.ask("compass", "querySelectorAll('.now').length") == 1
+    assert lab.ask("compass", "querySelectorAll('.marker').length") == 4
     browser.press("ArrowRight", 3)
     assert re.match(r"Step \d: 1 − cosine 0\.\d+, slope", lab.ask("readout"))
 
@@ -266,11 +304,11 @@ def test_it_fits_a_phone_takes_the_pages_colours_and_can_be_hit(browser):
     lab = Lab(browser, width=PHONE)
     browser.evaluate("document.querySelectorAll('#laboratory details').forEach(d => d.open = true)")
     assert browser.evaluate("document.scrollingElement.scrollWidth") == PHONE
-    for part in ("plane", "compass", "attention", "error", "time"):
+    for part in ("plane", "time", "rule"):
         assert 0 < lab.ask(part, "getBoundingClientRect().right") <= PHONE
     assert lab.ask("tokens", "querySelector('.hit').getBoundingClientRect().width") >= 24
     stroke = "querySelector('.token.s0'); getComputedStyle(each).stroke"
-    for theme, colour in (("light", "rgb(0, 114, 178)"), ("dark", "rgb(86, 180, 233)")):
+    for theme, colour in (("light", "rgb(148, 96, 10)"), ("dark", "rgb(230, 169, 58)")):
         browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
         assert browser.evaluate(f"const each = document.{stroke}") == colour
 

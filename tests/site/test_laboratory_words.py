@@ -170,22 +170,29 @@ def test_what_is_said_of_an_end_is_true(browser, end):
     assert lab.ask("note") == "" and errors == []
 
 
-# What the words of each set-up tell one to do.
+# What the words of each set-up tell one to do, and something less.
 FOLLOWED = {
-    "first-picture": ["rule", "GD"],
-    "clash": ["u.1", "1"],
-    "score-trap": ["u.1", "1.18"],
-    "degenerate": ["X.0.2.0", "0.05"],
-    "figure-8": ["steps", "100000"],
-    "both": ["rule", "shared"],
+    "first-picture": [("rule", "GD")],
+    "plain-float64": [("rule", "GD")],
+    "clash": [("u.1", "1.9"), ("u.1", "1")],
+    "score-trap": [("u.1", "1.21"), ("u.1", "1.18")],
+    "lock-challenge": [
+        *(("X.0.0.0", "1"), ("X.0.1.1", "1"), ("X.0.2.0", "0.5")),
+        ("u.1", "1.74"),
+    ],
+    "degenerate": [("steps", "10000"), ("X.0.2.0", "0.05")],
+    "figure-8": [("W0.1.0", "12"), ("W0.1.1", "12")],
+    "both": [("rule", "shared")],
 }
 
 
 # What they say nothing of.
 UNLIKE = {
     "first-picture": [("length", "2"), ("count", "2")],
+    "plain-float64": [("length", "2"), ("joint", "both")],
     "clash": [("rule", "Polyak"), ("length", "3")],
     "score-trap": [("rule", "Polyak"), ("count", "3"), ("joint", "both")],
+    "lock-challenge": [("rule", "Polyak"), ("length", "4")],
     "degenerate": [("length", "4"), ("rule", "GD")],
     "figure-8": [("rule", "NGD"), ("joint", "both")],
     "both": [("joint", "W"), ("rule", "GD")],
@@ -207,16 +214,28 @@ def test_a_hint_goes_when_something_else_is_changed(browser, name):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_hint_stays_when_it_is_followed(browser, name):
+def test_a_hint_stays_until_it_is_followed_and_then_says_what_is_next(browser, name):
     lab = Lab(browser, name)
     hint = lab.ask("look")
-    key, value = FOLLOWED[name]
+    assert "Try: " in hint and len(hint) > 40
+    *before, last = FOLLOWED[name]
+    for key, value in before:
+        follow(lab, key, value)
+        assert lab.ask("look") == hint
+    follow(lab, *last)
+    done = lab.ask("look")
+    assert done.startswith("✓ Done: ") and lab.ask("preset", "value") == ""
+    following = lab.ask("look", "querySelector('a').getAttribute('href')")[1:]
+    assert following in PRESETS and following != name
+    browser.evaluate("document.querySelector('[data-lab=look] a').click()")
+    browser.wait_for(f"document.querySelector('[data-lab=preset]').value === '{following}'")
+    lab.go(address(PAIR))
+    lab.wait()
+    assert lab.ask("look").startswith("A set-up of your own")
+
+
+def follow(lab, key, value):
     if key in ("rule", "steps"):
         lab.choose(key, value)
     else:
         fill(lab, f"[data-key='{key}']", value)
-    assert lab.ask("look") == hint and len(hint) > 40
-    assert lab.ask("preset", "value") == ""
-    lab.go(address(PAIR))
-    lab.wait()
-    assert lab.ask("look").startswith("A set-up of your own")

@@ -9,7 +9,7 @@
   const LEAD = 3; // of the logit, and of the log of the attention
   const ROUNDING = 2 ** -48; // of a logit, relative to |W| and its row: 16 units in the last place
 
-  // {order: [o, a, 3], gap, theta} of the region, or null where the theorem says nothing
+  // {order: [o, a, 3], gap, theta and the products v_o, v, v_3} of the region, or null where the theorem says nothing
   lab.lockRegion = function ({ X, rule, momentum, joint }, problem) {
     const scores = problem.scores[0];
     if (X.length > 1 || X[0].length !== 3 || joint || (rule === "NGD" && momentum)) return null;
@@ -21,7 +21,7 @@
     const other = middle.map((value, j) => value - third[j]);
     const own = lab.dot(first, first), cross = lab.dot(first, other), least = lab.dot(other, other);
     if (!(cross > least)) return null;
-    return { order, gap: (top - second) / (top - last), theta: (cross - least) / (own - cross) };
+    return { order, own, cross, least, gap: (top - second) / (top - last), theta: (cross - least) / (own - cross) };
   };
 
   // F = phi_o / mean + (phi_o / phi_3) gap / (1 - gap), scores mapped to 1, 1 - gap, 0

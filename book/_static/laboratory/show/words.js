@@ -41,7 +41,20 @@
     const rests = svm.feasible ? list("Constraints that support W<sub>mm</sub>:", "support")
       + list("Constraints that touch without support:", "touching") + list("Idle constraints:", "idle")
       : "As far as float64 can tell, no W gives every optimal token the larger logit: W<sub>mm</sub> does not exist.";
-    if (status !== "running") said.push(`<li>The run ended at step ${lab.number(records[records.length - 1].step)}: ${status === "diverged" ? "a step too long for floats" : "the gradient is zero in float64"}.</li>`);
+    if (status !== "running") said.push(`<li>The run ended at step ${lab.number(records[records.length - 1].step)}: ${lab.endedBy(status)}.</li>`);
     return `<p>At the end of the run:</p><ul>${said.join("")}</ul><p>${rests.trim()}</p>`;
   };
+
+  // Where the naive run leaves the exact one, and what happens there.
+  lab.floatWords = function (race, problem) {
+    const naive = race.run("naive"), left = lab.leaves(race.followed, naive), wall = lab.wallOf(race.followed, problem);
+    const name = lab.nameOf(race.followed.name, race.followed.run), at = (step) => `step ${lab.number(step)}`;
+    const there = wall === undefined ? "At no recorded step is the attention to other tokens below 2<sup>−53</sup>, where a softmax is stored as exactly 1."
+      : `From ${at(wall)} on the attention to other tokens is below 2<sup>−53</sup>, so the softmax is stored as exactly 1 and no longer pulls the optimal tokens.`;
+    const ended = naive.run.status === "running" ? "" : ` The plain run ended at ${at(naive.run.step)}: ${lab.endedBy(naive.run.status)}.`;
+    const how = left ? `By a plain softmax ${name} is off by a tenth from ${at(left.step)} on, and at the end by a factor of ${lab.number(left.factor)}.`
+      : `By a plain softmax ${name} is the same to a tenth at every recorded step.`;
+    return `<p>${how} ${there}${ended} <a href="paper/float64_wall.html">The float64 wall</a> tells why.</p>`;
+  };
+  lab.endedBy = (status) => (status === "diverged" ? "a step too long for floats" : "the gradient is zero in float64");
 })((globalThis.Laboratory ??= {}));
