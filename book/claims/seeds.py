@@ -53,7 +53,7 @@ SEEDS = {
     "adam-speed": _NORMS,
     "each-size-its-margin": _PER_HEAD,
     "stuck-head": _PER_HEAD,
-    "named-families": Seeds(range(2), range(2, 3)),
+    "named-families": Seeds(range(1000, 1005), range(2000, 2005)),
     "adam-memory": Seeds(range(5), range(10, 15)),
     "next-token-exponent": Seeds(range(240), range(1000, 1010)),
     "next-token-squared": Seeds(range(30), range(1000, 1010)),

@@ -73,6 +73,7 @@ def sortable_table(frame: pd.DataFrame, *, label: str) -> str:
     if frame.empty:
         remedy = "give it rows to find"
         raise RangeError("frame", expected="a table with rows", got="none", remedy=remedy)
+    label = html.escape(label)
     names = [frame.index.name or "name", *map(str, frame.columns)]
     head = "".join(f"<th><button>{html.escape(name)}</button></th>" for name in names)
     rows = ("".join(map(_cell, row)) for row in frame.itertuples())

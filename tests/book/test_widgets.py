@@ -5,6 +5,7 @@ from functools import cache
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from read_back import data_of
@@ -186,6 +187,7 @@ MARKUP = {
     "slider_start": lambda t: slider_start(SVM, named(t, starts()), label=t, name=t),
     "slider_support": lambda t: slider_support(TOKENS, 1, PLACES, PLACES, SOLVED, label=t, name=t),
     "slider_window": lambda t: slider_window(STEP, STEP**-1.5, label=t, series=t, name=t),
+    "sortable_table": lambda t: widgets.sortable_table(pd.DataFrame({t: [t]}, [t]), label=t),
     "checks.py": lambda t: CheckTable([Check(t, 1.0, 2.0, "<=", t, "d", reason=t)])._repr_html_(),
     "trace.py": lambda t: Trace(np.array([0]), torch.zeros(1, 1), status=t)._repr_html_(),
     "render.py": lambda t: html_page(

@@ -180,7 +180,7 @@ def test_a_dead_slider_would_be_noticed(browser, tmp_path):
 
 
 def test_a_table_is_filtered_by_a_word_and_sorted_by_a_column(browser):
-    browser.open(SITE / "book/beyond/optimizer_atlas.html", width=1200)
+    browser.open(SITE / "book/appendix/optimizer_atlas.html", width=1200)
     rows = "[...document.querySelectorAll('.sortable tbody tr')]"
     names = f"{rows}.filter(row => !row.hidden).map(row => row.cells[0].textContent)"
     every = browser.evaluate(names)
