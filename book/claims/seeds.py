@@ -37,6 +37,7 @@ _PER_HEAD = Seeds(range(1020), range(1020, 1030))
 _FACTORS = Seeds(range(25), range(30, 35))
 _EXPONENTS = Seeds(range(724), range(1000, 1020))
 _SHORT_RUNS = Seeds(range(10), range(10, 20))
+_BLOCKS = Seeds(range(5), range(100, 105))
 
 #: By the key of the claim. The ledger adds the words to its row.
 SEEDS = {
@@ -66,4 +67,6 @@ SEEDS = {
     "several-flat": Seeds(range(200, 400), range(400, 600)),
     "prompt-joint": Seeds(range(230), range(1000, 1020)),
     "wrong-labels-fitted": Seeds(range(1010), range(2000, 2010)),
+    "lengths-close-gap": _BLOCKS,
+    "unlike-blocks-no-cause": _BLOCKS,
 }

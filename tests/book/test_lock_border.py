@@ -59,3 +59,11 @@ def test_tokens_at_the_limit_of_comparable_lengths_come_back_by_ngd_and_above_it
         assert run.gaps[1].min() < run.gaps[0].min()
         ends.append(int(run.selected[0]))
     assert ends == [0, 1]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.01])
+def test_tokens_near_a_line_lock_up_to_almost_half_of_the_range(share):
+    """x_3 at this share of the way from x_o: up to (1 - 2 share)/(2 - share), where it starts."""
+    X = [[1, 0.5], [-1, 0.5], [1 - 2 * share, 0.5 - share**3]]
+    border = lock_border(Dataset([X], [1], [share**3 / 10, 1]))  # x_3 scores least
+    assert border == pytest.approx((1 - 2 * share) / (2 - share), rel=share**2) and border < 0.5

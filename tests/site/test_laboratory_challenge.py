@@ -7,6 +7,8 @@ import json
 
 import pytest
 import torch
+from axe import axe_source, contrast, prepare, structure
+from browser import or_skip
 from test_laboratory_page import DESK, DONE, PAGE, Lab
 from test_laboratory_words import TRIPLE, address
 
@@ -76,6 +78,16 @@ def test_the_best_is_kept_and_opens_again(online):
     lab.wait()
     assert lab.last["setup"]["u"] == [1, 1.74]
     online.evaluate("localStorage.clear()")
+
+
+@pytest.mark.parametrize("name", ["lock-challenge&float64=on&at=100", "both&at=10000"])
+def test_axe_finds_no_fault_where_the_most_is_shown(browser, name):
+    source = or_skip(axe_source)
+    Lab(browser, name)
+    browser.evaluate("document.querySelectorAll('#laboratory details').forEach(d => d.open = true)")
+    prepare(browser, source)
+    faults = contrast(browser, set(), "light") + contrast(browser, set(), "dark")
+    assert faults + structure(browser) == []
 
 
 # One sequence of three tokens whose run does not count, and what is said.

@@ -32,12 +32,12 @@
   // What is said of a set-up of one sequence of three tokens whose run has ended; "" of others.
   lab.challenge = function (setup, problem, ends) {
     if (setup.X.length !== 1 || setup.X[0].length !== 3 || setup.joint || problem.tied) return "";
-    const begin = "<h3>Challenge: the largest score gap that locks</h3>", border = '<a href="paper/unequal_scores.html#lock-border">';
+    const begin = '<p class="lab-title">Challenge: the largest score gap that locks</p>', border = '<a href="paper/unequal_scores.html#lock-border">';
     const region = lab.lockRegion({ ...setup, momentum: 0 }, problem), edge = region ? lab.lockBorder(region) : 0;
     const zero = setup.W0.flat().every((value) => value === 0), locked = region && zero && ends[0].locked === "proved";
     if (locked && region.gap < LIMIT && !(best()?.gap >= region.gap)) keep({ gap: region.gap, address: lab.toHash({ ...setup, at: 0 }) });
     const record = best(), yours = record ? ` Your best: <a href="${record.address.replaceAll("&", "&amp;")}">${digits(record.gap)}</a>, the star.` : "";
-    const rest = ` No three tokens lock at a gap of ${LIMIT}.${yours}`;
+    const rest = ` <a href="one_sequence.html#sec-one-half">No three tokens lock</a> at a gap of ${LIMIT}.${yours}`;
     if (!edge) return `${begin}<p>From W<sub>0</sub> = 0 these tokens lock at no gap: by ${border}the border of the lock</a> ` +
       `the worst token must see the two others at an obtuse angle, and be nearer to the optimal one.${rest}</p>`;
     const how = !zero ? "does not count, as the start is not 0" : setup.momentum ? "does not count, as the theorem is on rules without momentum"
