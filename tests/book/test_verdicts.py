@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from types import SimpleNamespace
 
 import attnbias_verdicts as extension
@@ -10,6 +11,7 @@ from docutils import nodes
 
 from tools.files import ROOT
 
+CHECKED = ROOT / "book/_ext/checked.toml"
 PAGE = (ROOT / "book/ten_minutes.md").read_text(encoding="utf8")
 ENTRIES = extension.read_entries()
 PAPERS = {key: entry for key, entry in ENTRIES.items() if entry["source"] != "ours"}
@@ -25,6 +27,21 @@ def hidden(text: str) -> set[str]:
     wary = {key for key, entry in PAPERS.items() if extension.kind(entry["verdict"]) == "partly"}
     wary |= {key for key, entry in PAPERS.items() if entry["verdict"] == "contradicted"}
     return wary - named(text)
+
+
+def unmarked(text: str) -> set[str]:
+    """Boxes that Rocq has checked and whose line of a list does not say so."""
+    known = set(tomllib.loads(CHECKED.read_text(encoding="utf8"))) - {"axioms"}
+    lines = [line for line in text.splitlines() if line.startswith("* ")]
+    assert lines
+    found = [
+        (
+            set(re.findall(r"\{prf:ref\}`([^`]+)`", line)),
+            set(re.findall(r"\{rocq\}`([^`]+)`", line)),
+        )
+        for line in lines
+    ]
+    return {label for boxes, marks in found for label in boxes & known - marks}
 
 
 def role(kind, text, entries=ENTRIES):
@@ -52,6 +69,13 @@ def test_the_page_speaks_of_claims_of_the_paper_and_types_no_verdict():
 def test_every_numbered_theorem_of_the_paper_has_its_verdict_there():
     theorems = {key for key in PAPERS if re.fullmatch(r"theorem\d+", key)}
     assert len(theorems) >= 6 and theorems <= named(PAGE)
+
+
+def test_what_is_new_names_claims_of_ours_and_every_proof_that_a_machine_checked():
+    page = (ROOT / "book/literature.md").read_text(encoding="utf8")
+    assert len(named(page)) > 20 and not named(page) & set(PAPERS)
+    assert unmarked(page) == set()
+    assert unmarked(page.replace("{rocq}`rate-m2`", "")) == {"rate-m2"}
 
 
 def test_a_verdict_is_the_ledgers_and_leads_to_the_run():

@@ -285,6 +285,10 @@ def test_tied_scores_are_said_and_an_anchor_changes_nothing(browser):
     lab.go("chap-laboratory")
     assert lab.ask("python") == lines
     assert "share its largest score" in Lab(browser, TIED).ask("said")
+    assert lab.ask("play", "disabled") and lab.ask("time", "disabled")  # there is no run
+    lab.go("clash")
+    lab.wait()
+    assert not lab.ask("play", "disabled")
 
 
 TIED = "X=1,0,1,0&y=1&u=1,0&W0=0,0,0,0&rule=GD&step=1&steps=100"

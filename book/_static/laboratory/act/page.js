@@ -21,6 +21,7 @@
     if (typed && !setup.scores) say([get("note").textContent, "The scores that were typed are given up: all come from u again."]);
     typed = Boolean(setup.scores);
     showSetup();
+    for (const name of ["play", "time"]) get(name).disabled = problem.tied;
     if (problem.tied) return showTie();
     times = lab.grid(setup.steps, RECORDS);
     race = new lab.Race(setup, problem, times);
@@ -128,6 +129,7 @@
   }
 
   function showTie() {
+    clock.stop();
     for (const name of ["below", "compass", "error", "readout", "challenge"]) get(name).replaceChildren();
     for (const each of get("attention").children) each.replaceChildren();
     get("time").max = 0;

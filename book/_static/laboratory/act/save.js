@@ -4,7 +4,7 @@
   const WIDE = 1200, EDGE = 36, SIDE = 360, STEP = SIDE + 24; // pixels; three pictures in a row
   const LETTERS = 170; // of a link in a line
   // Looks that a copy takes with it, and what each is where none is given.
-  const LOOKS = { fill: "", stroke: "none", "stroke-width": "1px", "stroke-dasharray": "none", opacity: "1",
+  const LOOKS = { fill: "", "fill-opacity": "1", stroke: "none", "stroke-width": "1px", "stroke-dasharray": "none", opacity: "1",
     "font-size": "", "font-weight": "400", "text-anchor": "start", "paint-order": "normal" };
   const { tag } = lab.svgWords;
   const safe = (words) => words.replaceAll("&", "&amp;").replaceAll("<", "&lt;");

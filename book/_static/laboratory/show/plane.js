@@ -29,7 +29,7 @@
     for (let k = -2; k <= 2; k++) {
       const place = MIDDLE + UNIT * k, kind = k ? "grid" : "axis";
       parts.push(line(place, 0, place, 360, kind), line(0, place, 360, place, kind));
-      if (k) parts.push(text(place, MIDDLE + 14, minus(k), "small middle"), text(MIDDLE - 5, MIDDLE - UNIT * k + 4, minus(k), "small end"));
+      if (k) parts.push(text(place, MIDDLE + 14, minus(k), "small middle"), text(MIDDLE - 5, MIDDLE - UNIT * k - 4, minus(k), "small end"));
     }
     problem.rows.forEach(({ sequence, token }, k) => {
       const ends = [problem.opt[sequence], token].flatMap((t) => lab.toPlane(setup.X[sequence][t]));
