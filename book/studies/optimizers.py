@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -61,11 +62,14 @@ def table(seed: int) -> pd.DataFrame:
 
 
 class Agreement(NamedTuple):
-    """How two tables compare: optimizers in both, settled in both, and of those of one family."""
+    """How two tables compare: optimizers in both, settled in both, and of those of one family; and
+    how many have two.
+    """
 
     common: int
     settled: int
     same: int
+    clash: int
 
 
 def agreement(one: dict, other: dict) -> Agreement:
@@ -73,4 +77,19 @@ def agreement(one: dict, other: dict) -> Agreement:
     common = [name for name, each in one.items() if each.shares and other[name].shares]
     settled = [name for name in common if one[name].is_settled and other[name].is_settled]
     same = [name for name in settled if one[name].family == other[name].family]
-    return Agreement(len(common), len(settled), len(same))
+    two = [name for name in common if len({one[name].family, other[name].family} - {None}) == 2]
+    return Agreement(len(common), len(settled), len(same), len(two))
+
+
+def halves() -> list[Agreement]:
+    """How halves agree, in all ways to part the data sets of both tables; the tables come first."""
+    names = measured(1).keys()
+    found = {
+        name: [each for seed in TABLES for each in measured(seed)[name].found] for name in names
+    }
+    ways = [way for way in itertools.combinations(range(10), 5) if 0 in way]
+
+    def part(way) -> dict[str, OptimizerMargins]:
+        return {n: OptimizerMargins(n, tuple(all_[k] for k in way)) for n, all_ in found.items()}
+
+    return [agreement(part(way), part(sorted(set(range(10)) - set(way)))) for way in ways]

@@ -14,6 +14,7 @@ from book.studies.optimizers import (
     PREDICTED,
     TABLES,
     agreement,
+    halves,
     measured,
     prediction,
     record,
@@ -102,7 +103,24 @@ def test_agreement_counts_what_settled_on_both():
     none = OptimizerMargins("a", (Measured(None, [], 0, "it fell", {}),))
     first = {"same": one(0.95), "other": one(0.95), "moves": one(0.95, 0.9), "fell": none}
     second = {"same": one(0.96), "other": one(0.8), "moves": one(0.95), "fell": one(0.9)}
-    assert agreement(first, second) == (3, 2, 1)
+    assert agreement(first, second) == (3, 2, 1, 0)
+
+
+def test_two_families_of_one_optimizer_clash():
+    def one(norm):
+        last = {"frobenius": 0.5, "max": 0.5} | {norm: 0.95}
+        return {
+            "a": OptimizerMargins("a", (Measured(1.0, [], 800, None, {"400": last, "800": last}),))
+        }
+
+    assert agreement(one("max"), one("frobenius")) == (1, 1, 0, 1)
+    assert agreement(one("max"), one("max")) == (1, 1, 1, 0)
+
+
+def test_halves_are_every_parting_of_ten_data_sets():
+    found = halves()
+    assert len(found) == 126 and found[0] == agreement(*(measured(seed) for seed in TABLES))
+    assert {each.common for each in found} == {found[0].common} and len(set(found)) > 20
 
 
 class Cells(HTMLParser):
