@@ -6,14 +6,8 @@ import argparse
 import os
 import sys
 
-import torch
-
-from ..._validate import require_int, short
 from ...cli.base import Command, add_json
 from ...errors import RangeError
-from ...sweeps.code import CODE, resolved
-from .margins import OptimizerMargins
-from .measure import STEPS, draw_tokens, optimizer_margins
 
 NOTES = """\
 It trains on five drawn data sets with exact gradients: 400 steps at each of thirteen step sizes,
@@ -28,12 +22,18 @@ def optimizer_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("optimizer", metavar="MODULE:CLASS", help=words)
     parser.add_argument("--seed", type=int, default=1, help="of the data sets (default: 1)")
     words = "the most steps (default: 20000)"
-    parser.add_argument("--steps", type=int, default=STEPS[1], metavar="COUNT", help=words)
+    parser.add_argument("--steps", type=int, default=20_000, metavar="COUNT", help=words)
     add_json(parser)
 
 
-def run_optimizers(arguments: argparse.Namespace) -> tuple[dict, OptimizerMargins]:
+def run_optimizers(arguments: argparse.Namespace) -> tuple[dict, object]:
     """Import, and measure."""
+    from torch.optim import Optimizer
+
+    from ..._validate import require_int, short
+    from ...sweeps.code import CODE, resolved
+    from .measure import STEPS, draw_tokens, optimizer_margins
+
     given = arguments.optimizer
     if not CODE.fullmatch(given):
         words = "a module and a class in it, such as torch.optim:Adam"
@@ -43,7 +43,7 @@ def run_optimizers(arguments: argparse.Namespace) -> tuple[dict, OptimizerMargin
     sys.path.insert(0, os.getcwd())
     try:
         allowed = (given.partition(":")[0],)
-        name, optimizer = resolved("MODULE:CLASS", given, {}, allowed, torch.optim.Optimizer)
+        name, optimizer = resolved("MODULE:CLASS", given, {}, allowed, Optimizer)
         steps, progress = (min(STEPS[0], arguments.steps), arguments.steps), sys.stderr.isatty()
         found = optimizer_margins(optimizer, sets, steps=steps, name=name, progress=progress)
     finally:

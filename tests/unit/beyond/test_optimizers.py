@@ -255,7 +255,7 @@ def test_the_command_imports_an_optimizer_from_here(tmp_path, capsys, monkeypatc
         "import torch\n\nclass Mine(torch.optim.SGD):\n    pass\n\ndef none(*_, **__):\n    pass\n"
     )
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(f"{COMMAND.run.__module__}.draw_tokens", lambda seed: [DATA])
+    monkeypatch.setattr(f"{draw_tokens.__module__}.draw_tokens", lambda seed: [DATA])
     status, out, _ = run(capsys, "optimizers", "my_rule:Mine", "--steps", 400, "--json")
     assert status == 0 and json.loads(out)["shares"]["frobenius"] > 0.8
     for name, words in {

@@ -74,11 +74,16 @@ def test_what_is_called_optimal_has_its_margins_in_exact_arithmetic(seeds):
     assert called >= 0.97 * asked > 0
 
 
+def rounded_weights(solution):
+    """The same with weights as float32 has them: what float64 leaves of them is luck of a CPU."""
+    return certify(solution.rows, solution.dual, solution.weights.float().double())
+
+
 def test_weights_that_lost_their_margins_do_not_pass():
     """The weights that rounding leaves, of whoever: judged, stored, in coordinates of the span."""
     data = awkward(216)
     solution = solve_w_svm(data)
-    rounded = certify(solution.rows, solution.dual)
+    rounded = rounded_weights(solution)
     assert least_margin(data, rounded) < 0 and solution.is_optimal()
     assert not rounded.is_optimal() and rounded.duality_gap == math.inf
     assert not rounded.certify(exact=True).is_optimal(1e-6)
@@ -88,7 +93,7 @@ def test_weights_that_lost_their_margins_do_not_pass():
 
 def test_a_file_is_judged_anew(tmp_path):
     """One of an earlier version, which called it optimal."""
-    solution = certify((good := solve_w_svm(awkward(216))).rows, good.dual)
+    solution = rounded_weights(solve_w_svm(awkward(216)))
     residuals = dict(primal_residual=0.0, dual_residual=0.0, bounds=bounds(1.0, 1.0, 1.0, 1.0))
     trusting = replace(solution, **residuals)
     assert trusting.is_optimal()
@@ -112,8 +117,9 @@ def test_thin_rows_do_not_pass_on_what_their_basis_rounds(monkeypatch):
 @pytest.mark.parametrize("seed", [3, 216, 606, 686, 870])
 def test_margins_are_right_beyond_float64(seed):
     for solution in (solve_w_svm(data := awkward(seed)), solve_u_svm(data)):
-        margins, unsure, _ = precise.margins_of(solution.rows, solution.right, solution.weights)
+        margins, unsure, sizes = precise.margins_of(solution.rows, solution.right, solution.weights)
         W = fractions(solution.weights)
+        two_floats = 2.0**-86 * float(solution.weights.norm() * sizes.max())  # where these end
         if W.ndim == 1:
             true = fractions(solution.rows.rows) @ W
         else:
@@ -124,7 +130,7 @@ def test_margins_are_right_beyond_float64(seed):
         for found, bound, value in zip(margins.tolist(), unsure.tolist(), true, strict=True):
             last_bit = 2**-52 * abs(float(value))
             assert abs(float(Fraction(found) - value)) <= bound + last_bit
-            assert bound <= 1e-11 * max(1.0, abs(float(value)))
+            assert bound <= max(1e-11 * max(1.0, abs(float(value))), two_floats)
 
 
 @pytest.mark.parametrize("seed", range(8))
