@@ -21,6 +21,9 @@ and, as a list of its own, the statements that this book adds.
 `make ledger` writes this page from the checks of the library.
 No verdict on it was typed, and `make test` computes them all again and fails when one changes.
 
+```{squares}
+```
+
 * *Holds*: every check of the claim applies and holds, on every instance. A bound is checked at
   every recorded step; an order from step 100 on, by how values move from decade to decade; an end
   at the last record; and a claim on the runs as a whole by their count or their median.
@@ -165,7 +168,7 @@ def _row(entry: dict) -> str:
     letter = entry["provenance"]
     badge = f"a:{entry['key']}" if letter == "a" else letter
     cells = (
-        f"{entry['text']} ({entry['source']} {{prov}}`{badge}`)",
+        f"{entry['text']} ([{entry['source']}]{{#claim-{entry['key']}}} {{prov}}`{badge}`)",
         f"**{entry['verdict']}** ({{ref}}`{entry['section']}`)",
         measured,
     )
