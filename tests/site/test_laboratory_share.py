@@ -72,7 +72,7 @@ def test_a_set_up_has_a_page_with_its_picture_that_leads_on(browser, name):
     assert lab.ask("time", "value") == lab.ask("time", "max")
 
 
-def test_pictures_of_set_ups_differ():
+def test_pictures_of_set_ups_differ(browser):
     pictures = {(SITE / PAGES / f"{name}.png").read_bytes() for name in PRESETS}
     assert len(pictures) == len(PRESETS)
 
