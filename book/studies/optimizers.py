@@ -10,7 +10,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from attnbias._records import read_json
-from attnbias.beyond.optimizers.measure import Measured, OptimizerMargins
+from attnbias.beyond.optimizers.margins import Measured, OptimizerMargins
+from attnbias.beyond.optimizers.measure import STEPS
 
 RESULTS = Path(__file__).parents[1] / "results"
 TABLES = (1, 2)  # seeds of the data sets
@@ -35,13 +36,13 @@ def prediction(name: str) -> str | None:
 
 
 @cache
-def record(seed: int) -> dict:
-    """The record of one table."""
+def record(seed: int | str) -> dict:
+    """The record of one table, or of the "long" runs on the first data set of the first one."""
     return read_json(RESULTS / f"optimizers_{seed}.json", "optimizers")
 
 
 @cache
-def measured(seed: int) -> dict[str, OptimizerMargins]:
+def measured(seed: int | str) -> dict[str, OptimizerMargins]:
     """What each optimizer came to, by its name."""
     rows: dict[str, list[Measured]] = {}
     for row in sorted(record(seed)["rows"], key=lambda row: row["data"]):
@@ -90,6 +91,21 @@ def halves() -> list[Agreement]:
     ways = [way for way in itertools.combinations(range(10), 5) if 0 in way]
 
     def part(way) -> dict[str, OptimizerMargins]:
-        return {n: OptimizerMargins(n, tuple(all_[k] for k in way)) for n, all_ in found.items()}
+        return {n: OptimizerMargins(n, tuple(sets[k] for k in way)) for n, sets in found.items()}
 
     return [agreement(part(way), part(sorted(set(range(10)) - set(way)))) for way in ways]
+
+
+def moved_later() -> pd.Series:
+    """By how much the largest share still moves from 5,000 to 20,000 steps on the first data set,
+    of each optimizer that had settled there.
+    """
+    first, later = measured(1), measured("long")
+    found = {}
+    for name, each in later.items():
+        shares = each.found[0].shares
+        if first[name].found[0].steps == STEPS[0] and str(STEPS[1]) in shares:
+            last, before = shares[str(STEPS[1])], shares[str(STEPS[0])]
+            norm = max(last, key=lambda norm: last[norm])
+            found[name] = abs(last[norm] - before[norm])
+    return pd.Series(found)

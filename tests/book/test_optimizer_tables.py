@@ -16,6 +16,7 @@ from book.studies.optimizers import (
     agreement,
     halves,
     measured,
+    moved_later,
     prediction,
     record,
     table,
@@ -80,6 +81,20 @@ def test_a_row_is_what_this_code_measures(name):
     for mine, theirs in known[:8]:  # larger steps swing, and swings amplify rounding
         assert mine == pytest.approx(theirs, rel=1e-6)
     assert found.shares["400"] == pytest.approx(stored.shares["400"], abs=1e-5)
+
+
+def test_the_long_runs_are_whole_and_go_on_from_the_table():
+    stored = record("long")
+    made, rows = stored["provenance"], stored["rows"]
+    assert made["commit"] and not made["commit"].endswith("-dirty")
+    assert tuple(stored["steps"]) == (STEPS[1], STEPS[1])
+    assert {row["optimizer"] for row in rows} == measured(1).keys()
+    assert all(row["data"] == 0 and (row["ended"] or row["steps"] == STEPS[1]) for row in rows)
+    later, first = (measured(seed)["torch.SGD"].found[0] for seed in ("long", 1))
+    assert later.step_size == first.step_size
+    assert later.shares["5000"] == pytest.approx(first.shares["5000"], abs=1e-9)
+    found = moved_later()
+    assert len(found) > 90 and "torch.SGD" in found and (found >= 0).all()
 
 
 def test_predictions_name_optimizers_of_the_tables_once():
