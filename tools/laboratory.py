@@ -14,6 +14,10 @@ MODULES = (  # each may use what those before it define
     *(f"show/{name}" for name in ("numbers", "words", "challenge")),
     *(f"act/{name}" for name in ("clock", "drag", "tabs", "save", "page")),
 )
+RACE = (  # those that draw the race of the first page
+    *("run/svm", "run/engine", "setup/presets", "setup/setups", "setup/race"),
+    *("show/svg", "show/legend", "show/curves", "act/clock"),
+)
 AT_THE_END = """address => {
   const time = document.getElementById("lab-time");
   time.value = time.max;

@@ -30,12 +30,13 @@ from sphinx_proof import directive as proof_directive
 from sphinx_proof import nodes as proof_nodes
 
 from tools.first_cell import version
-from tools.laboratory import MODULES
+from tools.laboratory import MODULES, RACE
 from tools.origin import github_address, launch_ref
 
 SCRIPTS = {  # of one page each: the search's ranks what it finds
     "search": ["search.js"],
     "book/statements": ["map.js"],
+    "book/intro": [*(f"laboratory/{name}.js" for name in RACE), "race.js"],
     "book/laboratory": [f"laboratory/{name}.js" for name in MODULES],
 }
 PUNCTUATION = re.compile(r"[.,;:!?)]+")

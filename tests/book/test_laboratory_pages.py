@@ -4,7 +4,7 @@ import pytest
 from attnbias_laboratory import LOOK, preset_page, presets
 from page_tags import PREVIEW
 
-from tools.laboratory import FOLDER, MODULES
+from tools.laboratory import FOLDER, MODULES, RACE
 
 HOME = "https://example.org/book/"
 
@@ -39,3 +39,4 @@ def test_without_a_browser_it_shows_the_books_picture():
 def test_a_page_loads_every_module_once():
     files = {path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.js")}
     assert len(MODULES) == len(set(MODULES)) and set(MODULES) == files
+    assert [name for name in MODULES if name in RACE] == list(RACE)  # of the first page

@@ -2,7 +2,6 @@
 (function (lab) {
   "use strict";
   const SLICE = 14; // milliseconds of training between two pictures
-  const RECORDS = 181; // on a grid that has every power of ten
 
   const root = document.getElementById("laboratory");
   if (!root) return;
@@ -23,7 +22,7 @@
     showSetup();
     for (const name of ["play", "time"]) get(name).disabled = problem.tied;
     if (problem.tied) return showTie();
-    times = lab.grid(setup.steps, RECORDS);
+    times = lab.grid(setup.steps);
     race = new lab.Race(setup, problem, times);
     work(version);
   }

@@ -287,9 +287,11 @@
   }
   lab.Run = Run;
 
+  const RECORDS = 181; // on a grid that has every power of ten
+
   // The steps that are recorded: 0, then about `count` on a log grid up to the last. Late ones are
   // even: NGD may swing between two points, and a slope between them would say nothing.
-  lab.grid = function (steps, count) {
+  lab.grid = function (steps, count = RECORDS) {
     const inner = Array.from({ length: count }, (_, k) => steps ** (k / (count - 1)));
     const whole = inner.map((t) => (t < 20 ? Math.round(t) : 2 * Math.round(t / 2)));
     return [...new Set([0, ...whole, steps])].filter((step) => step <= steps);

@@ -23,9 +23,11 @@
       `<g class="marker r-${name}">${marker}</g></svg>`;
   };
 
-  lab.buildLegend = function (box) {
+  // A rule is chosen in it, or it only says who races.
+  lab.buildLegend = function (box, choice = true) {
+    const kind = choice ? "label" : "span", input = (name) => (choice ? `<input type="radio" name="lab-rule" value="${name}">` : "");
     box.querySelector("[data-lab=racers]").innerHTML = ALL.map((name) =>
-      `<label data-racer="${name}"><input type="radio" name="lab-rule" value="${name}">${sign(name)} <span class="who">${lab.nameOf(name)}</span> <span class="place"></span></label>`).join("") +
+      `<${kind} data-racer="${name}">${input(name)}${sign(name)} <span class="who">${lab.nameOf(name)}</span> <span class="place"></span></${kind}>`).join("") +
       `<span data-racer="naive">${sign("naive")} plain softmax</span><span data-racer="ghost">${sign("ghost")} <span class="who"></span></span>`;
   };
 
@@ -40,7 +42,7 @@
     if (ghost) box.querySelector("[data-racer=ghost] .who").textContent = `before: ${ghost.words}`;
     const places = race ? lab.places(race, setup.at) : [];
     for (const each of box.querySelectorAll(".place")) {
-      const k = places.findIndex(({ name }) => name === each.closest("label").dataset.racer), error = places[k]?.error;
+      const k = places.findIndex(({ name }) => name === each.closest("[data-racer]").dataset.racer), error = places[k]?.error;
       const words = error >= 0 ? (places.length > 1 ? `${PLACES[k]}, ` : "") + lab.number(error) : "";
       if (each.innerHTML !== words) each.innerHTML = words;
     }
