@@ -32,7 +32,7 @@ STYLE = """
 <style>
 .sortable { max-height: 32rem; overflow: auto; }
 .sortable table { font-size: 0.85em; font-variant-numeric: tabular-nums; margin: 0; }
-.sortable th { position: sticky; top: 0; background: var(--pst-color-background, Canvas); }
+.sortable th { position: sticky; top: 0; background: var(--pst-color-surface, Canvas); }
 .sortable th button { all: unset; cursor: pointer; font-weight: bold; }
 .sortable th button:focus-visible { outline: 2px solid currentColor; }
 .sortable th[aria-sort="ascending"] button::after { content: " ▲"; }
@@ -79,7 +79,8 @@ def sortable_table(frame: pd.DataFrame, *, label: str) -> str:
     rows = ("".join(map(_cell, row)) for row in frame.itertuples())
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     field = f'<input type="search" placeholder="{label}" aria-label="{label}">'
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    # the theme gives tables of this class its colours, by day and by night
+    table = f'<table class="dataframe"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
     inside = f'tabindex="0" role="region" aria-label="{label}"'
     return f'<div {inside} class="sortable">{field}{table}</div>{STYLE}{SCRIPT}'
 
