@@ -20,7 +20,7 @@ for (const box of document.querySelectorAll(".sortable")) {
   box.querySelectorAll("th button").forEach((button, at) =>
     button.addEventListener("click", () => {
       const head = button.parentElement, up = head.ariaSort !== "ascending";
-      for (const other of box.querySelectorAll("th")) other.ariaSort = null;
+      for (const other of box.querySelectorAll("thead th")) other.ariaSort = null;
       head.ariaSort = up ? "ascending" : "descending";
       rows.sort((a, b) => (up ? 1 : -1) * order(value(a, at), value(b, at)));
       body.append(...rows);
@@ -32,7 +32,7 @@ STYLE = """
 <style>
 .sortable { max-height: 32rem; overflow: auto; }
 .sortable table { font-size: 0.85em; font-variant-numeric: tabular-nums; margin: 0; }
-.sortable th { position: sticky; top: 0; background: var(--pst-color-surface, Canvas); }
+.sortable thead th { position: sticky; top: 0; background: inherit; }
 .sortable th button { all: unset; cursor: pointer; font-weight: bold; }
 .sortable th button:focus-visible { outline: 2px solid currentColor; }
 .sortable th[aria-sort="ascending"] button::after { content: " ▲"; }
@@ -67,7 +67,7 @@ def sortable_table(frame: pd.DataFrame, *, label: str) -> str:
     --------
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"max": [0.98, None]}, ["lion", "sgd"])
-    >>> "<td>lion</td>" in sortable_table(rows, label="Find an optimizer")
+    >>> "lion</th><td" in sortable_table(rows, label="Find an optimizer")
     True
     """
     if frame.empty:
@@ -76,13 +76,17 @@ def sortable_table(frame: pd.DataFrame, *, label: str) -> str:
     label = html.escape(label)
     names = [frame.index.name or "name", *map(str, frame.columns)]
     head = "".join(f"<th><button>{html.escape(name)}</button></th>" for name in names)
-    rows = ("".join(map(_cell, row)) for row in frame.itertuples())
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    body = "".join(map(_row, frame.itertuples()))
     field = f'<input type="search" placeholder="{label}" aria-label="{label}">'
     # the theme gives tables of this class its colours, by day and by night
     table = f'<table class="dataframe"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
     inside = f'tabindex="0" role="region" aria-label="{label}"'
     return f'<div {inside} class="sortable">{field}{table}</div>{STYLE}{SCRIPT}'
+
+
+def _row(row) -> str:
+    name, *values = row
+    return f'<tr><th scope="row">{html.escape(str(name))}</th>{"".join(map(_cell, values))}</tr>'
 
 
 def _cell(value) -> str:
