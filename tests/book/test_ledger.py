@@ -208,7 +208,7 @@ def judged(**options):
 
 def test_the_page_shows_verdict_number_and_link():
     page = render(judged(find=lambda e: Finding("holds", "1 <= 2", "n = 1")), {"date": "today"})
-    place = "A \\| claim, on two lines. (Lemma 4 {prov}`a:key`)"
+    place = "A \\| claim, on two lines. ([Lemma 4]{#claim-key} {prov}`a:key`)"
     assert f"| {place} | **true by construction** ({{ref}}`chap-x`) | 1 <= 2; n = 1 |" in page
     assert "1 claims: *true by construction* 1." in page
     assert "date today" in page
