@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from attnbias._records import read_json
-from attnbias.beyond.optimizers.margins import Measured, OptimizerMargins
+from attnbias.beyond.optimizers.margins import Measured, OptimizerMargins, moved
 from attnbias.beyond.optimizers.measure import STEPS
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -101,11 +101,9 @@ def moved_later() -> pd.Series:
     of each optimizer that had settled there.
     """
     first, later = measured(1), measured("long")
-    found = {}
-    for name, each in later.items():
-        shares = each.found[0].shares
-        if first[name].found[0].steps == STEPS[0] and str(STEPS[1]) in shares:
-            last, before = shares[str(STEPS[1])], shares[str(STEPS[0])]
-            norm = max(last, key=lambda norm: last[norm])
-            found[name] = abs(last[norm] - before[norm])
+    found = {
+        name: moved(each.found[0].shares, since=STEPS[0])
+        for name, each in later.items()
+        if first[name].found[0].steps == STEPS[0] and str(STEPS[1]) in each.found[0].shares
+    }
     return pd.Series(found)

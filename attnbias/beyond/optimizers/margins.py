@@ -114,14 +114,14 @@ def family(shares: Mapping[str, float]) -> str | None:
     return first if clear else None
 
 
-def moved(shares: Mapping[str, Mapping[str, float]]) -> float:
-    """By how much the largest share of the last step differs from itself at half the steps."""
+def moved(shares: Mapping[str, Mapping[str, float]], since: int | None = None) -> float:
+    """By how much the largest share of the last step differs from itself at another, half of it."""
     last = max(map(int, shares), default=0)
     if not last:
         return 0.0
-    end, half = shares[str(last)], shares[str(half_of(last))]
+    end, before = shares[str(last)], shares[str(half_of(last) if since is None else since)]
     norm = max(end, key=lambda norm: end[norm])
-    return abs(end[norm] - half[norm])
+    return abs(end[norm] - before[norm])
 
 
 def half_of(last: int) -> int:

@@ -47,7 +47,7 @@ def draw_tokens(seed: int, count: int = 5) -> list[Dataset]:
         X = torch.randn(5, 3, 15, generator=generator, dtype=torch.float64)
         opt = torch.randint(3, (5,), generator=generator)
         data = Dataset(X, [1.0, -1.0, 1.0, -1.0, 1.0])
-        found.append(Dataset(X, data.y, interpolating_decoder(data, opt)))
+        found.append(data.with_decoder(interpolating_decoder(data, opt)))
     return found
 
 
@@ -221,7 +221,7 @@ def _shares(data: Dataset, run: Run, largest: dict[str, float]) -> dict[str, dic
     if not bool(run.W.any()):
         return {}
     last = max(run.kept)
-    at = {TRIED, 5000, half_of(last), last} & run.kept.keys()
+    at = {TRIED, STEPS[0], half_of(last), last} & run.kept.keys()
     return {
         str(step): {norm: norm_margin(data, run.kept[step], norm) / largest[norm] for norm in NORMS}
         for step in sorted(at)
