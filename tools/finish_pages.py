@@ -10,6 +10,7 @@ the theme each edit below is looked at again.
 
 import base64
 import hashlib
+import json
 import re
 import tempfile
 from collections import Counter
@@ -101,6 +102,8 @@ IMPORT = re.compile(r'@import "([^":]+)";')
 ICON = re.compile(r"\bfa-[a-z][a-z-]*")
 ICON_RULE = re.compile(r'([^{}]+)\{content:"\\([0-9a-f]+)"\}')
 FAMILIES = {"solid-900": ("Free", 900), "regular-400": ("Free", 400), "brands-400": ("Brands", 400)}
+ANCHOR = re.compile(r'<(?:section|span|div|figure|details)\b[^>]*\bid="([a-z][^"]*)"')
+COUNTED = re.compile(r"(?:id|codecell|index-|pst-|sd-|mjx-)[-\w]*")  # by position, or the theme's
 FORMULA_FONT = re.compile(r'url\("(mathjax/[^"]+/(MathJax_[^"]+\.woff))"\)')
 SIGNS = re.compile(r'content:\s*"((?:[^"\\]|\\.)*)"')
 ESCAPED = re.compile(r"\\([0-9A-Fa-f]{1,6})")
@@ -209,6 +212,20 @@ def lighter(page: str, sheet: str) -> str:
     return page.replace("</title>", f"</title>{link}", 1)
 
 
+def anchors(page: str) -> list[str]:
+    """The places of a page that its source names: sections, boxes, figures and formulas."""
+    return [name for name in dict.fromkeys(ANCHOR.findall(page)) if not COUNTED.fullmatch(name)]
+
+
+def write_places(pages: dict[Path, str], site: Path) -> None:
+    """Which page has which place, for addresses from before it moved; `attnbias.js` asks."""
+    places = {p.relative_to(site).with_suffix("").as_posix(): anchors(t) for p, t in pages.items()}
+    once = Counter(name for names in places.values() for name in names)
+    places = {page: [n for n in names if once[n] == 1] for page, names in places.items()}
+    text = json.dumps(places, separators=(",", ":"), sort_keys=True)
+    (site / "_static/places.js").write_text(f"attnbiasPlaces({text})\n", encoding="utf8")
+
+
 def drop_measuring(theme: Path) -> None:
     """Take the measuring of cells out of the theme's script."""
     script = theme.read_text(encoding="utf8")
@@ -228,6 +245,7 @@ def finish_pages(site: Path = SITE) -> None:
     static = site / "_static"
     drop_measuring(site / THEME)
     pages = {path: path.read_text(encoding="utf8") for path in pages_of(site)}
+    write_places(pages, site)
     pages = {path: page for path, page in pages.items() if LINK.search(page)}
     fresh = [path for path, page in pages.items() if len(LINK.findall(page)) > 1]
     counts: Counter = Counter()

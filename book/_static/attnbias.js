@@ -24,14 +24,25 @@ addEventListener("DOMContentLoaded", () => {
   addEventListener("load", () => all.forEach(look));
 });
 
-// An address may name what is folded away, such as a formula of a proof: what folds it opens.
+// An address may name what is folded away, such as a formula of a proof: what folds it opens. What
+// has moved to another page since the address was written is shown there.
 (() => {
+  function follow(name) {
+    const root = document.documentElement.dataset.content_root;
+    window.attnbiasPlaces = (places) => {
+      const page = Object.keys(places).find((each) => places[each].includes(name));
+      if (page) location.replace(`${root}${page}.html#${name}`);
+    };
+    document.head.append(Object.assign(document.createElement("script"), { src: `${root}_static/places.js` }));
+  }
+
   function unfold() {
     const name = location.hash.slice(1);
     let target = document.getElementById(name), shut = null;
     try {
       target ??= document.getElementById(decodeURIComponent(name));
     } catch {} // a per cent sign that encodes nothing
+    if (/^[a-z][-\w]*$/i.test(name) && !target) return follow(name);
     for (let each = target?.parentElement; each; each = each.parentElement) {
       if (!each.matches("details:not([open]), .toggle-hidden")) continue;
       shut = each;

@@ -34,6 +34,18 @@ RAW += '<script src="_static/language_data.js"></script>\n'
 EDITS = finish_pages.ON_EVERY_PAGE + finish_pages.ON_SOME_PAGE
 
 
+def test_a_place_is_known_by_the_page_that_has_it_and_one_on_two_pages_by_none(tmp_path):
+    (tmp_path / "_static").mkdir()
+    section = '<section id="{}"><span id="id3"></span><p id="p"></p></section>'
+    pages = {
+        tmp_path / "book/a.html": section.format("theorem-1") + section.format("exercises"),
+        tmp_path / "book/b.html": section.format("exercises"),
+    }
+    finish_pages.write_places(pages, tmp_path)
+    text = (tmp_path / "_static/places.js").read_text(encoding="utf8")
+    assert text == 'attnbiasPlaces({"book/a":["theorem-1"],"book/b":[]})\n'
+
+
 def test_every_mend_is_made_once():
     counts = Counter()
     better = finish_pages.mended(RAW, counts)

@@ -182,6 +182,16 @@ def test_an_anchor_may_be_encoded(browser, written):
         assert missed(tab, "sec-one-break") is None
 
 
+def test_a_place_that_moved_to_another_page_is_shown_there(browser):
+    with window(browser, 1200) as tab:
+        tab.goto(address("book/paper/one_picture", "theorem-1"))
+        tab.wait_for_url("**/theorem1.html#theorem-1")
+        assert missed(tab, "theorem-1") is None
+        tab.goto(address("book/paper/one_picture", "no-such-place"))
+        tab.wait_for_function("'attnbiasPlaces' in window && document.readyState === 'complete'")
+        assert tab.url.endswith("one_picture.html#no-such-place")
+
+
 NUMBER = re.compile(r"^[\d.]+ ")
 
 
