@@ -2,6 +2,7 @@
 
 from .attention import plot_attention
 from .bad_start import plot_bad_start, plot_plane_trajectory
+from .cone import plot_cone
 from .networks import plot_blocks, plot_grid, plot_leads, plot_step_sizes, plot_weight_norms
 from .numbers import figure_numbers
 from .proof import plot_proof_map
@@ -14,6 +15,7 @@ __all__ = [
     "plot_attention",
     "plot_bad_start",
     "plot_blocks",
+    "plot_cone",
     "plot_exponent_windows",
     "plot_gram",
     "plot_grid",

@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 import pytest
+import torch
 from tolerances import CLOSED_FORM
 
 from attnbias import GD, NGD, Dataset, experiments, fit_rate, solve_w_svm, train
@@ -12,6 +13,7 @@ from attnbias.data import make_bad_start, make_example1, make_separation_pair
 from attnbias.errors import DtypeError, RangeError
 from book.plots import (
     plot_bad_start,
+    plot_cone,
     plot_exponent_windows,
     plot_plane_trajectory,
     plot_proof_map,
@@ -74,6 +76,44 @@ def test_names_in_the_plane_keep_clear_of_one_another_and_inside(scale):
         for k, box in enumerate(boxes):
             assert not any(box.overlaps(other) for other in boxes[:k])
             assert axis.bbox.padded(2).containsx(box.x0) and axis.bbox.padded(2).containsx(box.x1)
+
+
+TOUCHING = [[1.0, 0], [0, 0], [0, -1]]
+
+
+@pytest.mark.parametrize("tokens", [[[1.0, 0], [0, 1]], [[1.0, 0], [0, 1], [-1, -1]], TOUCHING])
+def test_the_cone_is_where_the_optimal_token_wins_and_its_arrow_is_the_shortest(tokens):
+    data = Dataset([tokens], [1], [1.0, 0] if tokens == TOUCHING else [0.0, 1])
+    svm = solve_w_svm(data)
+    axis = plot_cone(data, svm).axes[0]
+    *sectors, margin, rim = (patch.get_path() for patch in axis.patches)
+    inside = np.random.default_rng(0).uniform(0, 1, (300, 2))
+    low, high = np.transpose([axis.get_xlim(), axis.get_ylim()])
+    spots = low + inside * (high - low)
+    logits = spots @ np.array(tokens).T
+    for t, sector in enumerate(sectors):
+        assert np.array_equal(sector.contains_points(spots), logits.argmax(axis=1) == t)
+    opt = int(svm.rows.opt[0])
+    gaps = logits[:, [opt]] - np.delete(logits, opt, axis=1)
+    assert np.array_equal(margin.contains_points(spots), (gaps > 1).all(axis=1))
+    (tip,) = (text.xy for text in axis.texts if getattr(text, "arrow_patch", None))
+    assert np.linalg.norm(tip) == pytest.approx(svm.norm, rel=CLOSED_FORM)  # the query has norm one
+    assert (np.linalg.norm(spots[(gaps > 1).all(axis=1)], axis=1) > svm.norm).all()
+    dashed = [line for line in axis.lines[:-1] if line.get_linestyle() == "--"]
+    assert len(dashed) == (tokens == TOUCHING)
+
+
+def test_the_cone_holds_the_end_of_a_run_that_began_outside_of_it():
+    data = Dataset([[[1.0, 0], [0, 1], [-1, -1]]], [1], [0.0, 1])
+    W0 = torch.tensor([[1.4, 0], [0.2, 0]], dtype=torch.float64)
+    trace = train(data, NGD(0.05), 100, W0=W0, record=range(101))
+    axis = plot_cone(data, solve_w_svm(data), [(trace, W0)]).axes[0]
+    path = np.column_stack(axis.lines[-3].get_data())
+    assert np.allclose(path[[0, -1]], [[1.4, 0.2], (trace.W @ data.queries[0]).tolist()])
+    won = axis.patches[1].get_path().contains_points(path)
+    assert np.array_equal(won, (trace.gaps > 0).all(axis=1) & (path[:, 1] < axis.get_ylim()[1]))
+    with pytest.raises(RangeError, match="one sequence"):
+        plot_cone(make_example1(n=1, T=3, d=4), solve_w_svm(make_example1(n=1, T=3, d=4)))
 
 
 def test_three_tokens_cut_the_plane_twice():

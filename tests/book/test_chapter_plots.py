@@ -14,6 +14,8 @@ from book.plots.numbers import scientific
 from book.studies.snapshots import attention_snapshots
 from book.widgets import slider_scale
 
+THREE = Dataset([[[1.0, 0], [0, 1], [-1, -1]]], [1], [0.0, 1])
+
 
 @pytest.fixture(scope="module")
 def result():
@@ -40,6 +42,7 @@ def test_figures_are_legible(result):
         lambda: chapters.plot_tokens_2d(make_separation_pair()),
         lambda: chapters.plot_tokens_2d(Dataset(line, [1, -1], [1.0])),
         lambda: chapters.plot_support(solve_w_svm(data)),
+        lambda: chapters.plot_cone(THREE, solve_w_svm(THREE)),
         lambda: chapters.plot_gram(data),
         lambda: chapters.plot_wall(step, error, error * 2, 40, (step[:3], error[:3])),
         lambda: chapters.plot_bad_start(plane, path, W0),
