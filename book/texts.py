@@ -1,4 +1,4 @@
-"""Texts as data sets, decoders from labelled texts, and two attention heads of MiniLM."""
+"""Texts as words and as data sets, decoders from labelled texts, and two heads of MiniLM."""
 
 import math
 
@@ -21,6 +21,77 @@ from attnbias.nets.data._arrays import as_rows
 from attnbias.nets.data.minilm import FILE, HEADS, vocabulary
 
 RIDGE = 0.1
+
+
+def whole_words(pieces, weights) -> tuple[list[str], np.ndarray]:
+    """Word pieces joined to words, each with the sum of its pieces' weights.
+
+    Parameters
+    ----------
+    pieces : sequence of str
+        As BERT has them: what goes on with a word begins with ##.
+    weights : (T,) array
+        One a piece; what is behind the last one, padding, is left out.
+
+    Returns
+    -------
+    list of str, (W,) float64
+
+    Raises
+    ------
+    ShapeError, DtypeError, NonFiniteError
+
+    Examples
+    --------
+    >>> from book.texts import whole_words
+    >>> words, weights = whole_words(["un", "##icy", "##cles", "."], [0.25, 0.25, 0.5, 0])
+    >>> words, weights.tolist()
+    (['unicycles', '.'], [1.0, 0.0])
+    """
+    weights = as_float_tensor("weights", weights).double()[: len(pieces)]
+    require_shape("weights", weights, (len(pieces),), "(T,), one a piece")
+    require_finite("weights", weights)
+    goes_on = [k > 0 and piece.startswith("##") for k, piece in enumerate(pieces)]
+    begins = np.flatnonzero(~np.array(goes_on, dtype=bool))
+    ends = [*begins[1:].tolist(), len(pieces)]
+    words = [
+        pieces[a] + "".join(piece.removeprefix("##") for piece in pieces[a + 1 : b])
+        for a, b in zip(begins.tolist(), ends, strict=True)
+    ]
+    return words, np.add.reduceat(weights.numpy(), begins)
+
+
+def new_words(words) -> np.ndarray:
+    """Which words of a pair's second sentence its first does not have; no signs.
+
+    Parameters
+    ----------
+    words : sequence of str
+        [CLS], the first sentence, [SEP], the second, [SEP].
+
+    Returns
+    -------
+    (W,) bool
+
+    Raises
+    ------
+    RangeError
+        No [SEP] ends the first sentence.
+
+    Examples
+    --------
+    >>> from book.texts import new_words
+    >>> new_words("[CLS] a dog . [SEP] a cat . [SEP]".split()).nonzero()[0].tolist()
+    [6]
+    """
+    words = list(words)
+    if "[SEP]" not in words:
+        raise RangeError(
+            "words", expected="a [SEP] between two sentences", got="none", remedy="pass a pair"
+        )
+    middle = words.index("[SEP]")
+    seen = set(words[:middle])
+    return np.array([k > middle and w.isalnum() and w not in seen for k, w in enumerate(words)])
 
 
 def embed(texts, vectors, y, u=None, *, repeats: bool = True) -> Dataset:

@@ -7,8 +7,11 @@ from .start import row_plane, slider_start
 from .support import slider_support
 from .table import sortable_table
 from .window import slider_window
+from .words import Sentence, attended_words
 
 __all__ = [
+    "Sentence",
+    "attended_words",
     "row_plane",
     "slider_attention",
     "slider_html",
