@@ -80,8 +80,9 @@ def test_axe_finds_no_fault_on_a_phone(browser, axe, name):
     assert listed(page, found) == []
 
 
-LETTERS = """Array.from(document.querySelectorAll(".bd-article figure:not(.slider) > img"), image =>
-  [image.offsetWidth / image.getAttribute("width"), image.parentElement.tabIndex])"""
+LETTERS = """Array.from(document.querySelectorAll(".bd-article figure:not(.slider) img"), image =>
+  [image.offsetWidth / (image.parentElement.querySelector("source") ?? image).getAttribute("width"),
+   image.closest("figure").tabIndex])"""
 
 
 @pytest.mark.parametrize("style", ["", "figure > img { max-width: 100% !important }"])
