@@ -3,6 +3,7 @@
 from .attention import plot_attention
 from .bad_start import plot_bad_start, plot_plane_trajectory
 from .cone import plot_cone
+from .layer import plot_layer
 from .networks import plot_blocks, plot_grid, plot_leads, plot_step_sizes, plot_weight_norms
 from .numbers import figure_numbers
 from .proof import plot_proof_map
@@ -19,6 +20,7 @@ __all__ = [
     "plot_exponent_windows",
     "plot_gram",
     "plot_grid",
+    "plot_layer",
     "plot_leads",
     "plot_levels",
     "plot_lock_map",

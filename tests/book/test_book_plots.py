@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 import torch
+from matplotlib.patches import Rectangle
 from tolerances import CLOSED_FORM
 
 from attnbias import GD, NGD, Dataset, experiments, fit_rate, solve_w_svm, train
@@ -15,6 +16,7 @@ from book.plots import (
     plot_bad_start,
     plot_cone,
     plot_exponent_windows,
+    plot_layer,
     plot_plane_trajectory,
     plot_proof_map,
 )
@@ -203,3 +205,65 @@ def test_the_map_of_the_proof_has_its_words_in_boxes_that_stand_apart():
         assert len(around) == 1, text.get_text()
     for k, one in enumerate(boxes):
         assert not any(one.overlaps(other) for other in boxes[:k])
+
+
+def heights(fig):
+    """Of the bars that stand on one line, each such row of the drawing from the left."""
+    rows = {}
+    for patch in fig.axes[0].patches:
+        if isinstance(patch, Rectangle) and patch.get_linewidth() == 0:
+            rows.setdefault(round(patch.get_y(), 6), []).append(patch)
+    return [sorted(row, key=Rectangle.get_x) for row in rows.values()]
+
+
+@pytest.mark.parametrize("stretch", [1.0, 2.0])
+def test_the_layer_is_drawn_with_the_numbers_of_its_formulas(stretch):
+    """Tokens (1, 0) and (0, 1): logits log 3 and 0, so odds 3 : 1, and after stretching 9 : 1."""
+    data = Dataset([[[1.0, 0], [0, 1]]], [1], u=[1.0, -1])
+    share = 3**stretch / (3**stretch + 1)
+    fig = plot_layer(data, np.diag([stretch * np.log(3), 0]), formulas=True)
+    logits, attention, mean = heights(fig)
+    assert [bar.get_height() for bar in logits] == pytest.approx([0.5, 0], abs=CLOSED_FORM)
+    shares = [bar.get_height() / 0.6 for bar in attention]
+    assert shares == pytest.approx([share, 1 - share], rel=1e-12)
+    widths = np.array([bar.get_width() for bar in mean])
+    assert widths / widths.sum() == pytest.approx(shares, rel=1e-12)
+    words = [text.get_text() for text in fig.axes[0].texts]
+    assert words[-1] == rf"$\Phi$ = {2 * share - 1:.2g}"
+    assert f"({share:.2g}, {1 - share:.2g})" in words
+
+
+def test_the_layer_marks_the_optimal_token_and_its_gaps():
+    data = Dataset([[[1.0, 0], [0, 1], [-1, -1]]], [1], u=[0.0, 1])
+    W = solve_w_svm(data).weights
+
+    def marked(**filled):
+        (axis,) = plot_layer(data, W, **filled).axes
+        stars = [line.get_xdata()[0] for line in axis.lines if line.get_marker() == "*"]
+        return stars, [text.get_text() for text in axis.texts if text.get_text()]
+
+    stars, words = marked(formulas=True, scores=True, gaps=True)
+    assert words.count("gap 1") == 2 and "scores" in words
+    middle = [words.index(score) for score in ("0", "1", "\N{MINUS SIGN}1")]
+    assert middle == sorted(middle)  # the scores, read from the left
+    assert len(stars) == 3 and stars[0] == stars[2] > 1.1 + 2.08 / 3
+    assert marked()[0] == [] and len(marked()[1]) < len(words) - 10
+
+
+@pytest.mark.parametrize("filled", [{}, {"formulas": True, "scores": True, "gaps": True}])
+def test_words_of_the_layer_stand_apart_and_can_be_read_on_a_phone(filled):
+    data = (
+        make_example1(n=1, T=3, d=20)
+        if not filled
+        else Dataset([[[1.0, 0], [0, 1], [-1, -1]]], [1], u=[0.0, 1])
+    )
+    fig = plot_layer(data, solve_w_svm(data).weights, **filled)
+    fig.savefig(io.BytesIO())  # places everything
+    (axis,) = fig.axes
+    texts = [text for text in axis.texts if text.get_text()]
+    assert min(text.get_fontsize() for text in texts) >= 9
+    assert fig.get_figwidth() * 96 <= 350  # pixels: so a phone shows it whole
+    spans = [text.get_window_extent() for text in texts]
+    for k, one in enumerate(spans):
+        assert fig.bbox.contains(*one.min) and fig.bbox.contains(*one.max), texts[k]
+        assert not any(one.overlaps(other) for other in spans[:k]), texts[k]
