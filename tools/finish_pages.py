@@ -73,6 +73,12 @@ ON_EVERY_PAGE = [
 ON_SOME_PAGE = [
     # The arrow that opens a part of the contents had no name.
     (r"<summary>(?=<span class=\"toctree-toggle\")", '<summary aria-label="Show the pages below">'),
+    # The laboratory shuts the contents in its text, after they have been shown: they slid away.
+    (
+        r'(?s)(id="pst-primary-sidebar-checkbox"[^>]*>)(.+?)'
+        r"(<script>[^<]*pst-primary-sidebar-checkbox[^<]*</script>)",
+        r"\1\3\2",
+    ),
     # An empty corner of a table heads nothing.
     (r'<th(?: class="head")?>(?:<p></p>)?</th>', "<td></td>"),
     # A label hid the words that one sees.

@@ -35,6 +35,8 @@ from tools.origin import github_address, launch_ref
 
 SCRIPTS = {  # of one page each: the search's ranks what it finds
     "search": ["search.js"],
+    "book/ledger": ["squares.js"],
+    "book/ten_minutes": ["squares.js"],
     "book/statements": ["map.js"],
     "book/intro": [*(f"laboratory/{name}.js" for name in RACE), "race.js"],
     "book/laboratory": [f"laboratory/{name}.js" for name in MODULES],

@@ -1,7 +1,8 @@
 """``{squares}``: a square for each claim of the ledger, by its parts; each leads to a row.
 
 ``{squares} paper`` shows the claims of the paper alone, ``{squares} ours`` those of this book.
-Colour and mark are the verdict's, so that no colour has to be told apart.
+Colour and mark are the verdict's, so that no colour has to be told apart. The Tab key stops once a
+part (``squares.js``); without scripts it stops at each square, and a link leads past them all.
 """
 
 import json
@@ -28,6 +29,7 @@ LOOKS = {  # of each kind of verdict: a class and a mark; the tick of "holds" is
     "undecided": ("undecided", "?"),
     "contradicted": ("contradicted", "×"),
 }
+SKIP = "Skip the squares, or go from one to the next by the arrow keys"
 SAID = "Each square is a claim, by the parts of the ledger, and leads to its row:"
 
 
@@ -85,7 +87,11 @@ def picture(sections: dict[str, list[dict]], ledger: str) -> str:
         "</div>\n"
         for part, rows in sections.items()
     )
-    return f'<div class="squares"><p>{SAID}</p><ul class="looks">{legend}</ul>\n{parts}</div>\n'
+    skip = f'<a class="visually-hidden-focusable" href="#after-squares">{SKIP}</a>'
+    return (
+        f'<div class="squares">{skip}<p>{SAID}</p><ul class="looks">{legend}</ul>\n{parts}'
+        '<span id="after-squares" tabindex="-1"></span></div>\n'
+    )
 
 
 def side_of(argument: str) -> str:

@@ -1,6 +1,6 @@
 // The first page: the laboratory's first set-up races where the still picture stood.
 //
-// It trains and plays once it is seen. Who asks for less motion keeps the still picture.
+// It trains when the page is there, and plays once it is seen. Who asks for less motion keeps the still picture.
 (function (lab) {
   "use strict";
   const SLICE = 14; // milliseconds of training between two pictures
@@ -32,11 +32,11 @@
     if (!race.work(performance.now() + SLICE)) return requestAnimationFrame(work);
     show(0);
     root.dataset.state = "done";
-    clock.start();
+    new IntersectionObserver((seen, observer) => {
+      if (!seen.some((each) => each.isIntersecting)) return;
+      observer.disconnect();
+      if (setup.at === 0) clock.start();
+    }, { threshold: 0.5 }).observe(figure);
   }
-  new IntersectionObserver((seen, observer) => {
-    if (!seen.some((each) => each.isIntersecting)) return;
-    observer.disconnect();
-    work();
-  }, { threshold: 0.5 }).observe(figure);
+  addEventListener("load", work);
 })((globalThis.Laboratory ??= {}));

@@ -30,6 +30,8 @@ document.documentElement.dataset.theme = localStorage.getItem("theme") || "";"""
 RAW += '<button class="search-button-field search-button__button"'
 RAW += ' title="Search" aria-label="Search">Search Ctrl+K</button>'
 RAW += '<script defer src="_static/search.js"></script>\n'
+RAW += '<input id="pst-primary-sidebar-checkbox"/><nav>Contents</nav>'
+RAW += '<script>document.getElementById("pst-primary-sidebar-checkbox").checked = 1;</script>'
 RAW += '<script src="_static/language_data.js"></script>\n'
 EDITS = finish_pages.ON_EVERY_PAGE + finish_pages.ON_SOME_PAGE
 
@@ -69,6 +71,7 @@ def test_every_mend_is_made_once():
     }
     assert {text: better.count(text) for text in found} == found
     assert better.index("language_data.js") < better.index("search.js")
+    assert better.index(".checked = 1") < better.index("<nav>")
 
 
 @pytest.mark.parametrize("edit", finish_pages.ON_EVERY_PAGE, ids=lambda edit: edit[0][:30])

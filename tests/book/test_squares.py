@@ -33,11 +33,11 @@ def changed(key, verdict):
 
 
 def test_each_claim_has_a_square_that_leads_to_its_row():
-    links = [link["href"] for link in drawn()("a")]
+    links = [link["href"] for link in drawn()("a", class_="square")]
     assert links == [f"#claim-{key}" for key in ENTRIES]
     rows = re.findall(r"^\| .*\{#(claim-[a-z0-9-]+)\}", PAGE, re.MULTILINE)
     assert [f"#{row}" for row in rows] == links
-    elsewhere = drawn(ledger="ledger.html")("a")
+    elsewhere = drawn(ledger="ledger.html")("a", class_="square")
     assert {link["href"].partition("#")[0] for link in elsewhere} == {"ledger.html"}
 
 

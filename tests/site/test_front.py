@@ -8,6 +8,7 @@ from tools.files import SITE
 
 PAGE = SITE / "book/intro.html"
 LABORATORY = "document.getElementById('laboratory')"
+FIGURE = "document.querySelector('.opening figure')"
 TRAINED = "document.querySelector('.race')?.dataset.state === 'done'"
 BUTTON, STEP = ".race button", "document.querySelector('.race .step').textContent"
 WORD = f"document.querySelector('{BUTTON}').textContent"
@@ -40,13 +41,22 @@ def test_on_a_desk_one_screen_has_the_picture_and_the_four_doors(browser):
 def test_on_a_phone_the_first_screen_says_what_it_is_and_the_second_has_the_picture(browser):
     browser.open(PAGE, width=390, height=SCREEN[390])
     first = browser.evaluate("document.querySelector('main p').getBoundingClientRect().bottom")
-    figure = "document.querySelector('main figure')"
     assert first <= SCREEN[390]
-    assert browser.evaluate(f"{figure}.getBoundingClientRect().bottom") <= 2 * SCREEN[390]
-    assert browser.evaluate(f"!({TRAINED})")  # nothing runs before it is seen
-    browser.evaluate(f"{figure}.scrollIntoView()")
-    browser.wait_for(TRAINED)
+    assert browser.evaluate(f"{FIGURE}.getBoundingClientRect().bottom") <= 2 * SCREEN[390]
     assert browser.evaluate("document.scrollingElement.scrollWidth") == 390
+
+
+def test_before_it_is_in_view_the_race_stands_at_its_start_without_a_gap(browser):
+    browser.open(PAGE, width=390, height=SCREEN[390] // 2)
+    browser.wait_for(TRAINED)
+    assert browser.evaluate(SHOWN) == [False, True]
+    browser.evaluate("new Promise(done => setTimeout(done, 300))")
+    assert browser.evaluate(f"[{STEP}, {WORD}]") == ["Step 0", "Play"]
+    gap = f"""{FIGURE}.getBoundingClientRect().bottom
+      - document.querySelector({BUTTON!r}).getBoundingClientRect().bottom"""
+    assert browser.evaluate(gap) < 24
+    browser.evaluate(f"{FIGURE}.scrollIntoView()")
+    browser.wait_for(f"{WORD} === 'Pause'")
 
 
 def test_the_entry_is_copied_by_a_button(online):
@@ -64,8 +74,8 @@ def test_the_entry_is_copied_by_a_button(online):
 
 def opened(browser, width=1200):
     browser.open(PAGE, width=width, height=SCREEN[width])
-    browser.evaluate("document.querySelector('.opening figure').scrollIntoView()")
-    browser.wait_for(TRAINED)
+    browser.evaluate(f"{FIGURE}.scrollIntoView()")
+    browser.wait_for(f"document.querySelector('{BUTTON}') && {WORD} === 'Pause'")
 
 
 def test_it_plays_once_in_view_and_ends_at_the_laboratorys_numbers(browser):

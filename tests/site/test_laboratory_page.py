@@ -343,3 +343,19 @@ def test_without_scripts_its_picture_stands(browser):
         )
     finally:
         browser.scripts(True)
+
+
+SHIFTED = """new Promise(done => {
+  let sum = 0;
+  new PerformanceObserver(list => list.getEntries().forEach(each => { sum += each.value; }))
+    .observe({type: "layout-shift", buffered: true});
+  setTimeout(() => done(sum), 500);
+})"""
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_nothing_moves_while_it_loads(browser, width):
+    Lab(browser, width=width)
+    assert browser.evaluate(SHIFTED) < 0.005  # letters that come; the sum of shares of the window
+    browser.style("#laboratory { margin-top: 9rem }")
+    assert browser.evaluate(SHIFTED) > 0.05

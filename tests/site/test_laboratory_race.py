@@ -259,7 +259,7 @@ def test_pictures_stand_side_by_side_where_there_is_room(browser, width, columns
 def test_the_contents_can_be_opened_beside_the_pictures(browser):
     Lab(browser)
     shown = "getComputedStyle(document.querySelector('.bd-sidebar-primary')).visibility"
-    browser.wait_for(f"{shown} === 'hidden'")  # it slides away
+    assert browser.evaluate(shown) == "hidden"
     browser.tab.click(".primary-toggle >> visible=true")
     browser.wait_for(f"{shown} === 'visible'")
     assert browser.evaluate("document.scrollingElement.scrollWidth") == 1200

@@ -61,11 +61,12 @@ def test_a_set_up_has_a_page_with_its_picture_that_leads_on(browser, name):
     lab.end()
     link = copied(lab)
     page = SITE / PAGES / f"{name}.html"
-    assert re.fullmatch(re.escape(page.as_uri()) + r"#at=\d+", link)
+    said, place = link.split(": ")
+    assert said == "in a copy of this book" and re.fullmatch(rf"{PAGES}/{name}\.html#at=\d+", place)
     text, picture = page.read_text("utf8"), page.with_suffix(".png").read_bytes()
     assert struct.unpack(">II", picture[16:24]) == PICTURE
     assert re.search(rf'property="og:image" content="[^"]*{PAGES}/{name}\.png"', text)
-    browser.tab.goto(link)
+    browser.tab.goto(f"{page.as_uri()}#{place.partition('#')[2]}")
     browser.wait_for("document.getElementById('laboratory')?.dataset.state === 'done'")
     assert lab.ask("python") == lines and lab.ask("note") == ""
     assert browser.evaluate("location.pathname").endswith("book/laboratory.html")
@@ -84,10 +85,43 @@ def saved(lab, kind):
     return Path(download.value.path()).read_bytes()
 
 
+PUBLISHED = "https://example.org/book/laboratory.html"  # as the head of a published page has it
+
+
+def name_address(lab):
+    link = f"""'<link rel="canonical" href="{PUBLISHED}">'"""
+    lab.browser.evaluate(f"document.head.insertAdjacentHTML('beforeend', {link})")
+
+
+def test_a_copy_on_disk_has_the_books_address_in_its_links(browser):
+    lab = Lab(browser, "clash")
+    assert "file:" not in copied(lab)
+    name_address(lab)
+    assert re.fullmatch(re.escape(PUBLISHED[:-5]) + r"/clash\.html(#.*)?", copied(lab))
+    lab.choose("rule", "momentum")
+    assert copied(lab).startswith(f"{PUBLISHED}#X=")
+
+
+def test_without_an_address_a_picture_says_where_in_the_book_it_is_from(browser):
+    lab = Lab(browser, "clash")
+    root, data = ElementTree.fromstring(saved(lab, "svg").decode()), saved(lab, "png")
+    said = copied(lab)
+    assert said in "".join(root.itertext()) and root.find(f"{SVG}a") is None
+    assert b"tEXtComment\0" + said.encode() in data and b"file:" not in data
+
+
+def test_a_served_book_has_its_own_address_in_its_links(online):
+    lab = Lab(online, "clash")
+    link = copied(lab)
+    assert link.startswith(f"{online.site}/{PAGES}/clash.html")
+    assert online.evaluate(f"fetch({link!r}).then(answer => answer.ok)")
+
+
 @pytest.mark.parametrize(("theme", "colour"), [("light", "148, 96, 10"), ("dark", "230, 169, 58")])
 def test_an_svg_stands_alone_and_has_its_link(browser, theme, colour):
     lab = Lab(browser, "X=1,0,0,1&y=1&u=1,0&at=100")
     browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+    name_address(lab)
     text = saved(lab, "svg").decode()
     root = ElementTree.fromstring(text)
     assert len(root.findall(f"{SVG}svg")) == 3 + 1 + 4  # pictures, a strip, and the legend
@@ -101,6 +135,7 @@ def test_an_svg_stands_alone_and_has_its_link(browser, theme, colour):
 
 def test_a_png_is_sound_and_has_its_link(browser):
     lab = Lab(browser, "clash")
+    name_address(lab)
     data, at, parts = saved(lab, "png"), 8, []
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     while at < len(data):

@@ -232,9 +232,12 @@
     setTimeout(() => { button.textContent = before; }, 1500);
   };
   // A set-up of the menu has a page of its own, whose picture is shown where the link is unfolded.
+  // A page names the book's address, if that is known; a folder on somebody's disk leads nobody on.
   function link() {
     const [name, ...rest] = lab.toHash({ ...setup, at: Math.round(setup.at) }).slice(1).split("&"), view = rest.join("&");
-    return new URL(Object.hasOwn(lab.PRESETS, name) ? `laboratory/${name}.html${view && "#"}${view}` : `#${[name, ...rest].join("&")}`, location.href).href;
+    const place = Object.hasOwn(lab.PRESETS, name) ? `laboratory/${name}.html${view && "#"}${view}` : `laboratory.html#${[name, ...rest].join("&")}`;
+    const published = document.querySelector('link[rel="canonical"]')?.href, shown = location.protocol === "file:" ? "" : location.href;
+    return published || shown ? new URL(place, published || shown).href : `in a copy of this book: book/${place}`;
   }
   const title = () => (opened ? get("preset").querySelector(`[value="${opened}"]`).textContent : "Attention, trained in the laboratory");
   lab.asPicture = (address = link()) => lab.picture(root, title(), address);

@@ -7,6 +7,7 @@
   const LOOKS = { fill: "", "fill-opacity": "1", stroke: "none", "stroke-width": "1px", "stroke-dasharray": "none", opacity: "1",
     "font-size": "", "font-weight": "400", "text-anchor": "start", "paint-order": "normal" };
   const { tag } = lab.svgWords;
+  const leads = (link) => link.startsWith("http"); // or says where in a copy of the book to look
   const safe = (words) => words.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
   // A copy of a picture that needs no sheet, without what only a page needs.
@@ -43,7 +44,7 @@
     }
     const lines = link.match(new RegExp(`.{1,${LETTERS}}`, "g")) ?? [""], high = 612 + 18 * lines.length;
     const shown = lines.map((line, k) => words(EDGE, 612 + 18 * k, line, { "font-size": 12.5 })).join("");
-    if (link) parts.push(tag("a", { href: safe(link) }, shown));
+    parts.push(leads(link) ? tag("a", { href: safe(link) }, shown) : shown);
     return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDE} ${high}" width="${WIDE}" height="${high}" font-family="system-ui, sans-serif">` +
       `${tag("title", {}, safe(title))}<rect width="100%" height="100%" fill="${ground}"/>${parts.join("")}</svg>`;
   };
@@ -67,7 +68,7 @@
     [canvas.width, canvas.height] = [2 * image.width, 2 * image.height];
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
     const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
-    const body = new TextEncoder().encode(`tEXtURL\0${link}`), part = new DataView(new ArrayBuffer(body.length + 8));
+    const body = new TextEncoder().encode(`tEXt${leads(link) ? "URL" : "Comment"}\0${link}`), part = new DataView(new ArrayBuffer(body.length + 8));
     part.setUint32(0, body.length - 4);
     new Uint8Array(part.buffer).set(body, 4);
     part.setUint32(body.length + 4, crc(body));
