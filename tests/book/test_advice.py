@@ -6,11 +6,13 @@ import re
 import numpy as np
 import pytest
 import torch
+from attnbias_take_home import read_lines
 from root import ROOT
 
 from attnbias.experiments.claims.networks import CLIPPED
 from attnbias.optim import SPS
 from book import advice
+from tests.book.test_take_home import plain
 
 RESULTS, TIMES = advice.recorded(), advice.timed()
 LINES = advice.lines(RESULTS, TIMES)
@@ -34,19 +36,29 @@ def test_the_readme_has_the_lines_of_the_records_and_no_digit_of_them_can_change
         assert not has_the_lines(f"{README[:k]}{other}{README[k + 1 :]}")
 
 
-def test_the_first_page_and_the_head_of_the_part_include_them_from_there():
-    first = (ROOT / "_toc.yml").read_text(encoding="utf8").split("caption: Real networks")[1]
-    pages = ["book/intro.md", re.search(r"file: (\S+)", first)[1] + ".md"]
-    for page in pages:
-        text = (ROOT / page).read_text(encoding="utf8")
-        boxes = re.findall(
-            r"^```\{include\} (\S+)\n:start-after: \"(.+)\"\n:end-before: \"(.+)\"", text, re.M
-        )
-        ((file, start, end),) = [box for box in boxes if box[1] == SECTION[0].strip()]
-        assert ((ROOT / page).parent / file).resolve() == ROOT / "README.md"
-        between = README.split(start)[1].split(end)[0]
-        assert has_the_lines(between) and len(between.split()) == len(" ".join(LINES).split()) + 4
-        assert README.count(start) == README.count(end) == 1
+def test_the_first_page_includes_them_from_there():
+    text = (ROOT / "book/intro.md").read_text(encoding="utf8")
+    boxes = re.findall(
+        r"^```\{include\} (\S+)\n:start-after: \"(.+)\"\n:end-before: \"(.+)\"", text, re.M
+    )
+    ((file, start, end),) = [box for box in boxes if box[1] == SECTION[0].strip()]
+    assert (ROOT / "book" / file).resolve() == ROOT / "README.md"
+    between = README.split(start)[1].split(end)[0]
+    assert has_the_lines(between) and len(between.split()) == len(" ".join(LINES).split()) + 4
+    assert README.count(start) == README.count(end) == 1
+
+
+def at_the_head_of_the_part(lines: list[str]) -> bool:
+    """Whether the three lines of *Real networks* are words of these, link marks apart."""
+    said = " ".join(lines).replace("**", "")
+    kept = read_lines()["book/paper/fine_tuning"]
+    return all(plain(line) in said for line in kept)
+
+
+def test_the_head_of_the_part_has_words_of_the_lines():
+    assert at_the_head_of_the_part(LINES)
+    for k in range(3):
+        assert not at_the_head_of_the_part([*LINES[:k], *LINES[k + 1 :]])
 
 
 def swapped(one: str, other: str) -> dict:
