@@ -42,9 +42,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", required=True)
     parser.add_argument("--seeds", type=int, default=5, help="how many of Figure 1's")
-    given, made = parser.parse_args(), provenance()
-    figure = experiments.load("fig1", "book/results")
-    study = Study(figure)
+    given = parser.parse_args()
+    study = Study(experiments.load("fig1", "book/results"))
+    made = provenance()  # with the version of what has read the model
     with one_thread():
         heads = previous_token(load_tokenizer(study.model))
         runs = [study.looked(study.start(0), "start", 0)]

@@ -15,13 +15,13 @@ FULL, TOLD = 0.5, 0.05
 DAY, NIGHT = ("#56b4e9", "#1a1a1a"), ("#0a5a8a", "#e8e8e8")
 STYLE = f"""
 <style>
-.attended {{ --word: {DAY[0]}; --ink: {DAY[1]}; margin: 0 0 1rem; }}
+.attended {{ --word: {DAY[0]}; --ink: {DAY[1]}; margin: 0 0 1rem; text-align: left; }}
 @media screen {{
   html[data-theme="dark"] .attended {{ --word: {NIGHT[0]}; --ink: {NIGHT[1]}; }}
 }}
-.attended p {{ margin: 0.8rem 0 0.2rem; }}
+.attended p {{ margin: 0.8rem 0 0.2rem; font-weight: 700; }}
 .attended dl {{ display: grid; grid-template-columns: 6.5rem 1fr; gap: 0 0.6rem; margin: 0; }}
-.attended dt {{ font-weight: 400; padding-top: 0.2rem; }}
+.attended dt {{ font-weight: 400; line-height: 1.35; padding-top: 0.1rem; }}
 .attended dd {{ margin: 0; }}
 .attended dd span {{
   display: inline-flex; flex-direction: column; vertical-align: top; min-height: 2.75em;
@@ -30,8 +30,8 @@ STYLE = f"""
 .attended dd b {{
   font-weight: 400; padding: 0.1em 0.2em;
   background: color-mix(in srgb, var(--word) calc(var(--share) * 100%), transparent);
-  border-bottom: calc(var(--share) * 0.35em) solid currentcolor;
 }}
+.attended dd span:has(small) b {{ border-bottom: calc(var(--share) * 0.35em) solid; }}
 .attended dd b.query {{ outline: 1.5px dashed currentcolor; outline-offset: -1px; }}
 .attended dd small {{ font-size: 0.75em; text-align: center; }}
 @media (max-width: 40rem) {{
