@@ -1,6 +1,7 @@
 """Figures that a reader moves, as markup for `IPython.display.HTML`."""
 
 from .frames import slider_attention, slider_html
+from .hands import slider_hands
 from .runs import slider_normalisation, slider_paths
 from .scale import slider_scale
 from .start import row_plane, slider_start
@@ -14,6 +15,7 @@ __all__ = [
     "attended_words",
     "row_plane",
     "slider_attention",
+    "slider_hands",
     "slider_html",
     "slider_normalisation",
     "slider_paths",

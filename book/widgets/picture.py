@@ -43,6 +43,41 @@ _SCRIPT = """(function () {
   figure.querySelector(".control").hidden = false;
   update();
 })();"""
+# Moves the first control on, once when the figure comes into view and again when asked to.
+_PLAY = """(function () {
+  var figure = document.getElementById(%s), timer = 0, own = false;
+  var input = figure.querySelector("input"), button = figure.querySelector("button");
+  function set(value) {
+    own = true;
+    input.value = value;
+    input.dispatchEvent(new Event("input"));
+    own = false;
+  }
+  function say() {
+    button.textContent = timer ? "Pause" : "Play";
+    button.classList.toggle("playing", timer);
+    figure.querySelector("output").ariaLive = timer ? "off" : "polite";
+  }
+  function stop() { timer = clearInterval(timer); say(); }
+  function start() {
+    if (input.value === input.max) set(0);
+    timer = setInterval(function () {
+      set(Number(input.value) + 1);
+      if (input.value === input.max) stop();
+    }, %d);
+    say();
+  }
+  button.addEventListener("click", function () { if (timer) stop(); else start(); });
+  input.addEventListener("input", function () { if (timer && !own) stop(); });
+  button.hidden = false;
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) { set(input.max); return; }
+  new IntersectionObserver(function (seen, observer) {
+    if (!seen.some(function (each) { return each.isIntersecting; })) return;
+    observer.disconnect();
+    start();
+  }, { threshold: 0.9 }).observe(figure.querySelector("svg"));
+})();"""
+_PACE = 150  # milliseconds a position, when it plays
 # Colours are the book's on its pages, light or dark, and Okabe and Ito's wherever else.
 HUES = {
     "blue": "var(--slider-blue,#0072B2)",
@@ -114,8 +149,11 @@ class Picture:
         text = html.escape(str(text))
         self.parts.append(f'<{tag} data-set="{attribute}"{attributes}>{text}</{tag}>')
 
-    def markup(self, label: str, texts, name: str | None = None) -> str:
-        """The figure: drawing, controls, and the text of the chosen position."""
+    def markup(self, label: str, texts, name: str | None = None, plays: bool = False) -> str:
+        """The figure: drawing, controls, and the text of the chosen position.
+
+        One that plays moves its first control by itself, with a button that stops it.
+        """
         on = range(len(self.controls))
         width, height = self.size
         body = (
@@ -123,7 +161,7 @@ class Picture:
             'font-family="sans-serif" font-size="16" fill="currentColor">'
             f"{''.join(self.parts)}</svg>"
         )
-        return figure(body, self, self._table("texts", texts, on), label, name)
+        return figure(body, self, self._table("texts", texts, on), label, name, plays)
 
     def _table(self, what: str, values, on) -> dict:
         count = math.prod(len(self.controls[c].values) for c in on)
@@ -144,7 +182,9 @@ class Picture:
         return table["values"][k]
 
 
-def figure(body: str, picture: Picture, text: dict, label: str, name: str | None = None) -> str:
+def figure(
+    body: str, picture: Picture, text: dict, label: str, name: str | None = None, plays=False
+) -> str:
     """`body` with the controls of `picture` below it, its text and its script."""
     name = name or "slider-" + re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")
     data = {
@@ -155,9 +195,11 @@ def figure(body: str, picture: Picture, text: dict, label: str, name: str | None
     }
     script = _SCRIPT % (script_json(name), script_json(data))
     inputs = "".join(_input(each) for each in picture.controls)
+    button = '<button type="button" class="play" hidden>Play</button>' if plays else ""
+    script += _PLAY % (script_json(name), _PACE) if plays else ""
     return (
         f'<figure class="slider" id="{html.escape(name)}">{body}'
-        f'<div class="control" hidden>{inputs}</div>'
+        f'{button}<div class="control" hidden>{inputs}</div>'
         f"<figcaption><output>{html.escape(picture._first(text))}</output></figcaption>"
         f"<script>{script}</script></figure>"
     )

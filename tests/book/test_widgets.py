@@ -1,6 +1,8 @@
 """Figures that a reader moves: what they hold is what the library computes."""
 
+import math
 import re
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 
@@ -30,6 +32,7 @@ from attnbias.errors import DtypeError, RangeError, ShapeError
 from book import widgets
 from book.studies.snapshots import attention_snapshots
 from book.widgets.frames import slider_attention, slider_html
+from book.widgets.hands import slider_hands
 from book.widgets.panel import Panel, decades
 from book.widgets.picture import Control, Picture
 from book.widgets.runs import slider_normalisation, slider_paths
@@ -71,6 +74,14 @@ def starts(angles=(0, 90, 180)):
         }
         for rule in (GD, NGD)
     }
+
+
+def hands(**angles):
+    """Two runs, one of them with these angles with W_mm, in degrees."""
+    runs = {rule.name: train(DATA, rule, 100, record=[0, 1, 10, 100]) for rule in (GD(1.0), NGD(1.0))}
+    for rule, given in angles.items():
+        runs[rule] = replace(runs["GD(1)"], W_alignment_error=1 - np.cos(np.radians(given)))
+    return runs
 
 
 def joint(ways=("separate", "shared")):
@@ -117,6 +128,7 @@ KINDS = {
     "start": lambda: slider_start(SVM, starts(), label="A <start>"),
     "window": lambda: slider_window(STEP, STEP**-1.5, label="A <window>"),
     "normalisation": lambda: slider_normalisation(joint(), label="A <norm>"),
+    "hands": lambda: slider_hands(hands(), label="A <hand>"),
     "frames": frames,
     "attention": attention,
     "scale": lambda: slider_scale(scales(), label="A <scale>"),
@@ -181,6 +193,7 @@ MARKUP = {
     "slider_attention": lambda t: slider_attention(
         [0, 1], np.ones((2, 1, 1)), numbers={t: [1, 2]}, label=t, name=t
     ),
+    "slider_hands": lambda t: slider_hands({t: hands()["NGD(1)"]}, label=t, name=t),
     "slider_normalisation": lambda t: slider_normalisation(named(t, joint()), label=t, name=t),
     "slider_paths": lambda t: slider_paths(named(t, paths()), label=t, name=t),
     "slider_scale": lambda t: slider_scale(scales(), label=t, name=t),
@@ -214,6 +227,23 @@ def test_tokens_far_away_have_few_ticks_and_none_at_infinity():
     for places in ([1e300, 1e300], [0.0, np.inf], [0.0, np.nan]):
         with pytest.raises(RangeError, match="xs and ys"):
             slider_support(TOKENS, 1, places, PLACES, SOLVED[:6], label="x")
+
+
+def test_a_hand_goes_from_mark_to_mark_as_the_angle_falls_by_ten():
+    markup = slider_hands(hands(four=[90.0, 10.0, 1.0, 0.1], back=[120, 90, 45, 90]), label="x")
+    _, _, four, back = (
+        [float(re.search(r"[-\d.]+", style)[0]) for style in slot["values"]]
+        for slot in data_of(markup)["slots"]
+    )
+    assert four[0] == 0 and four[3] - four[2] == pytest.approx(four[2] - four[1], abs=0.11)
+    assert four[3] > 100 and back[0] < 0 == back[1] == back[3] < back[2]
+    assert texts_of(markup)[-1].endswith("four 0.1°, back 90°")
+    marks = re.findall(r'<text [^>]*>([\d.]+)°</text>', markup)
+    assert marks[:4] == ["90", "10", "1", "0.1"]
+    line = re.search(r'<path d="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)"[^>]*/><text [^>]*>1°', markup)
+    x0, y0, x1, y1 = map(float, line.groups())  # a mark points to the hub, and lies under the hand
+    turn = math.degrees(math.atan2(y0 - y1, x0 - x1))
+    assert turn == pytest.approx(four[2], abs=0.6)
 
 
 def place(on, data):
@@ -351,6 +381,9 @@ def other_runs(**options):
             lambda: slider_support(TOKENS, 1, PLACES, PLACES, SOLVED, start=(3, 0), label="x"),
             RangeError,
         ),
+        (lambda: slider_hands([1], label="x"), DtypeError),
+        (lambda: slider_hands({"GD": 1}, label="x"), DtypeError),
+        (lambda: slider_hands({}, label="x"), DtypeError),
         (lambda: slider_html("one", "x"), DtypeError),
         (lambda: slider_html(["one"], "x"), RangeError),
         (lambda: frames(captions=["a"]), RangeError),

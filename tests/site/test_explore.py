@@ -9,7 +9,8 @@ import re
 import pytest
 from read_back import data_of
 
-from book.widgets import slider_html
+from attnbias import GD, NGD, make_separation_pair, train
+from book.widgets import slider_hands, slider_html
 from tools.files import SITE
 
 CHAPTERS = SITE / "book/paper"
@@ -177,6 +178,42 @@ def test_a_dead_slider_would_be_noticed(browser, tmp_path):
         before = browser.evaluate(said)
         browser.press("ArrowRight")
         assert (browser.evaluate(said) != before) == alive
+
+
+def test_a_clock_plays_once_stops_and_plays_again_and_rests_where_motion_is_not_welcome(
+    browser, tmp_path
+):
+    data, rules = make_separation_pair(), {"GD": GD(1.0), "NGD": NGD(1.0)}
+    runs = {name: train(data, rule, 100, record=[0, 1, 10, 100]) for name, rule in rules.items()}
+    page = tmp_path / "page.html"
+    page.write_text(f"<!doctype html><meta charset=utf8>{slider_hands(runs, label='x')}")
+    button, value = "document.querySelector('button')", "document.querySelector('input').value"
+
+    def state():
+        return browser.evaluate(f"[{value}, {button}.textContent, {button}.hidden]")
+
+    browser.open(page)
+    browser.wait_for(f"{value} === '3'")
+    assert state() == ["3", "Play", False]
+    browser.evaluate(f"{button}.click()")
+    assert state() == ["0", "Pause", False]
+    browser.wait_for(f"{value} === '1'")
+    browser.evaluate(f"{button}.click()")
+    stopped = state()
+    assert stopped[1] == "Play"
+    browser.evaluate("new Promise(done => setTimeout(done, 400))")
+    assert state() == stopped
+    browser.evaluate(f"{button}.click()")
+    browser.evaluate("document.querySelector('input').focus()")
+    browser.press("Home")
+    assert state() == ["0", "Play", False]  # a reader's hand stops it
+    browser.tab.emulate_media(reduced_motion="reduce")
+    try:
+        browser.open(page)
+        browser.evaluate("new Promise(done => setTimeout(done, 400))")
+        assert state() == ["3", "Play", False]
+    finally:
+        browser.tab.emulate_media(reduced_motion="no-preference")
 
 
 def test_a_table_is_filtered_by_a_word_and_sorted_by_a_column(browser):
