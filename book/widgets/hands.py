@@ -14,7 +14,8 @@ from .panel import GRID, W_MM, evenly
 from .picture import Control, Picture
 from .runs import run_table
 
-_HUB, _RADIUS, _SWEEP = (210, 214), 160, 166.0  # the dial, and degrees from a right angle to its end
+_HUB, _RADIUS = (210, 214), 160  # of the dial
+_SWEEP = 166.0  # degrees from the mark of a right angle to the last one
 _TIPS = {"s": "m-7-7v14h14v-14z", "^": "m0-9l-8 15h16z", "v": "m0 9l8-15h-16z"}
 _ROUND = "m-7 0a7 7 0 1 0 14 0a7 7 0 1 0-14 0z"
 

@@ -78,7 +78,8 @@ def starts(angles=(0, 90, 180)):
 
 def hands(**angles):
     """Two runs, one of them with these angles with W_mm, in degrees."""
-    runs = {rule.name: train(DATA, rule, 100, record=[0, 1, 10, 100]) for rule in (GD(1.0), NGD(1.0))}
+    rules = GD(1.0), NGD(1.0)
+    runs = {rule.name: train(DATA, rule, 100, record=[0, 1, 10, 100]) for rule in rules}
     for rule, given in angles.items():
         runs[rule] = replace(runs["GD(1)"], W_alignment_error=1 - np.cos(np.radians(given)))
     return runs
@@ -189,6 +190,7 @@ def named(text, runs):
 
 # Whatever returns markup, with a text in the place of each text that it takes.
 MARKUP = {
+    "attended_words": lambda t: widgets.attended_words({t: [widgets.Sentence(t, [t], [0.5])]}),
     "slider_html": lambda t: slider_html(["0", "1"], t, captions=[t, t], name=t),
     "slider_attention": lambda t: slider_attention(
         [0, 1], np.ones((2, 1, 1)), numbers={t: [1, 2]}, label=t, name=t
@@ -218,7 +220,7 @@ def test_every_text_that_reaches_a_page_is_escaped(name):
 
 def test_whatever_returns_markup_is_tried():
     files = {p.name for p in ROOT.glob("attnbias/**/*.py") if re.search("</[a-z]", p.read_text())}
-    assert files | set(widgets.__all__) - {"row_plane"} == set(MARKUP)
+    assert files | set(widgets.__all__) - {"row_plane", "Sentence"} == set(MARKUP)
 
 
 def test_tokens_far_away_have_few_ticks_and_none_at_infinity():
@@ -238,7 +240,7 @@ def test_a_hand_goes_from_mark_to_mark_as_the_angle_falls_by_ten():
     assert four[0] == 0 and four[3] - four[2] == pytest.approx(four[2] - four[1], abs=0.11)
     assert four[3] > 100 and back[0] < 0 == back[1] == back[3] < back[2]
     assert texts_of(markup)[-1].endswith("four 0.1°, back 90°")
-    marks = re.findall(r'<text [^>]*>([\d.]+)°</text>', markup)
+    marks = re.findall(r"<text [^>]*>([\d.]+)°</text>", markup)
     assert marks[:4] == ["90", "10", "1", "0.1"]
     line = re.search(r'<path d="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)"[^>]*/><text [^>]*>1°', markup)
     x0, y0, x1, y1 = map(float, line.groups())  # a mark points to the hub, and lies under the hand
