@@ -17,6 +17,7 @@ from tests.book.test_take_home import plain
 RESULTS, TIMES = advice.recorded(), advice.timed()
 LINES = advice.lines(RESULTS, TIMES)
 README = (ROOT / "README.md").read_text(encoding="utf8")
+NAMES = "SNGD and SPS are the paper's normalised and Polyak steps on batches."
 SECTION = ("## If you train networks\n", "[Figures 1 and 4]")
 HALF = "SPS, c=1/2"
 
@@ -44,7 +45,9 @@ def test_the_first_page_includes_them_from_there():
     ((file, start, end),) = [box for box in boxes if box[1] == SECTION[0].strip()]
     assert (ROOT / "book" / file).resolve() == ROOT / "README.md"
     between = README.split(start)[1].split(end)[0]
-    assert has_the_lines(between) and len(between.split()) == len(" ".join(LINES).split()) + 4
+    marks = 4  # of the list
+    words = len(" ".join([NAMES, *LINES]).split())
+    assert NAMES in between and has_the_lines(between) and len(between.split()) == words + marks
     assert README.count(start) == README.count(end) == 1
 
 
