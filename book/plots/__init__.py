@@ -1,6 +1,6 @@
 """Plots that chapters draw, and neither a command nor the runs of a reader of their own."""
 
-from .attention import plot_attention
+from .attention import plot_attention, plot_streams
 from .bad_start import plot_bad_start, plot_plane_trajectory
 from .cone import plot_cone
 from .layer import plot_layer
@@ -27,6 +27,7 @@ __all__ = [
     "plot_plane_trajectory",
     "plot_proof_map",
     "plot_step_sizes",
+    "plot_streams",
     "plot_support",
     "plot_tokens_2d",
     "plot_wall",

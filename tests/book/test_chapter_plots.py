@@ -14,6 +14,7 @@ from book.plots.numbers import scientific
 from book.studies.snapshots import attention_snapshots
 from book.widgets import slider_scale
 
+RACE = [[0.4, 0.4, 0.2], [0.3, 0.6, 0.1], [0.35, 0.65, 0.0], [0.0, 1.0, 0.0]]
 THREE = Dataset([[[1.0, 0], [0, 1], [-1, -1]]], [1], [0.0, 1])
 
 
@@ -43,6 +44,7 @@ def test_figures_are_legible(result):
         lambda: chapters.plot_tokens_2d(Dataset(line, [1, -1], [1.0])),
         lambda: chapters.plot_support(solve_w_svm(data)),
         lambda: chapters.plot_cone(THREE, solve_w_svm(THREE)),
+        lambda: chapters.plot_streams({"a race": RACE}, ["first", "second", "third"]),
         lambda: chapters.plot_gram(data),
         lambda: chapters.plot_wall(step, error, error * 2, 40, (step[:3], error[:3])),
         lambda: chapters.plot_bad_start(plane, path, W0),
@@ -50,6 +52,28 @@ def test_figures_are_legible(result):
         lambda: chapters.plot_exponent_windows(result, proved={"M2": -2}),
     ):
         require_legible(make)
+
+
+def test_streams_are_as_wide_as_shares_and_say_who_gains_and_from_when_on_one_loses():
+    titles = {"a lock": RACE, "a win": np.array(RACE)[:, [1, 0, 2]]}
+    lock, win = chapters.plot_streams(titles, ["first", "second", "third"]).axes
+    for axis, shares in zip((lock, win), titles.values(), strict=True):
+        for step, row in enumerate(shares):
+            edges = np.cumsum([0, *row])
+            for k, stream in enumerate(axis.collections):
+                corners = stream.get_paths()[0].vertices
+                heights = corners[corners[:, 0] == step + 1, 1]
+                assert np.allclose([heights.min(), heights.max()], edges[k : k + 2])
+    said, other = ([text.get_text() for text in axis.texts] for axis in (lock, win))
+    assert said[:2] == ["first feeds the second", "second"]
+    assert said[2:] == ["third feeds the second", "locked on the second"]
+    assert other[-2:] == ["third feeds the first", "all on the first"]
+    late = np.array([[0.4, 0.3, 0.3], [0.5, 0.4, 0.1], [0.45, 0.55, 0.0], [0.6, 0.4, 0.0]])
+    axis = chapters.plot_streams({"late": late}, ["first", "second", "third"]).axes[0]
+    said = [text.get_text() for text in axis.texts]
+    assert said[2:] == ["loses from step 2", "third feeds the others"]
+    with pytest.raises(ShapeError):
+        chapters.plot_streams({"a race": RACE}, ["first", "second"])
 
 
 def test_every_figure_is_tried():
