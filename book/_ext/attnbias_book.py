@@ -35,7 +35,7 @@ from tools.origin import github_address, launch_ref
 
 SCRIPTS = {  # of one page each: the search's ranks what it finds
     "search": ["search.js"],
-    "book/ledger": ["squares.js"],
+    "book/ledger": ["squares.js", "rows.js"],
     "book/ten_minutes": ["squares.js"],
     "book/statements": ["map.js"],
     "book/intro": [*(f"laboratory/{name}.js" for name in RACE), "race.js"],

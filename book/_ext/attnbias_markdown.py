@@ -27,7 +27,7 @@ LEGEND = (
 )
 # What only works on the page, or is said twice there: tags and classes.
 DROPPED = {"script", "style", "svg", "button", "input", "select", "headerlink", "visually-hidden"}
-DROPPED |= {"collapsed", "expanded", "statement-map", "control", "lab-scroll", "squares"}
+DROPPED |= {"collapsed", "expanded", "statement-map", "control", "lab-scroll", "squares", "square"}
 BLOCKS = {"p", "div", "section", "ul", "ol", "dl", "dt", "dd", "pre", "table", "figure", "label"}
 BLOCKS |= {"figcaption", "details", "summary", "fieldset", "legend", "blockquote", "aside", "h1"}
 BLOCKS |= {"form", "h2", "h3", "h4", "h5", "h6"}

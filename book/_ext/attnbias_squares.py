@@ -3,6 +3,7 @@
 ``{squares} paper`` shows the claims of the paper alone, ``{squares} ours`` those of this book.
 Colour and mark are the verdict's, so that no colour has to be told apart. The Tab key stops once a
 part (``squares.js``); without scripts it stops at each square, and a link leads past them all.
+``{mark}`KEY` `` is the square beside the row of a claim, which carries the row's anchor.
 """
 
 import json
@@ -14,7 +15,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from generated import read_first, refuse
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from book.claims.claim import ONLY_WHEN
 
@@ -111,8 +112,28 @@ class Squares(SphinxDirective):
         return [nodes.raw("", picture(shown, ledger), format="html")]
 
 
+def beside(entry: dict) -> str:
+    """The square of a row, with the anchor to which the others lead."""
+    look, mark = LOOKS[kind(entry)]
+    inner = f'<span class="square {look}" aria-hidden="true">{mark}</span>'
+    return f'<span id="claim-{entry["key"]}">{inner}</span>'
+
+
+class Mark(SphinxRole):
+    """``{mark}`KEY` ``"""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        sections = getattr(self.env.app, STATE)
+        for entry in (each for rows in sections.values() for each in rows):
+            if entry["key"] == self.text:
+                return [nodes.raw("", beside(entry), format="html")], []
+        said = f"expected the key of a claim of {LEDGER.name}; got {self.text!r}"
+        return [], [self.inliner.reporter.error(said, line=self.lineno)]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("squares", Squares)
+    app.add_role("mark", Mark())
     app.add_css_file("squares.css")
     read_first(app, STATE, read_sections)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

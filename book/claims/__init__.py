@@ -10,7 +10,7 @@ import pkgutil
 from .answers import ANSWERS, STRENGTHS, Answer, render_answers
 from .claim import Claim, Finding, Refutation, Section, judge, refuted
 from .evidence import Evidence, Kept
-from .page import find_all, made_now, render, verdicts, write
+from .page import find_all, made_now, render, verdicts, write, write_pages
 from .tamper import Tampered, refute
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "render_answers",
     "verdicts",
     "write",
+    "write_pages",
 ]
 
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import ANSWERS, SECTIONS, Evidence, find_all, made_now, verdicts, write
+from . import ANSWERS, SECTIONS, Evidence, find_all, made_now, verdicts, write, write_pages
 
 
 def main(argv=None) -> None:
@@ -16,9 +16,19 @@ def main(argv=None) -> None:
         metavar="FOLDER",
         help="write ledger.md, answers.md and results/ledger.json there",
     )
-    folder = parser.parse_args(argv).write
+    parser.add_argument(
+        "--pages",
+        action="store_true",
+        help="with --write: the pages alone, from the verdicts that results/ledger.json has",
+    )
+    chosen = parser.parse_args(argv)
+    folder = chosen.write
     if folder is not None and not folder.is_dir():
         parser.error(f"--write: a folder was expected, and {folder} is none: name the book's")
+    if chosen.pages:
+        if folder is None:
+            parser.error("--pages: a folder was expected: add --write with the book's")
+        return write_pages(folder, ANSWERS)
     evidence = Evidence() if folder is None else Evidence(folder / "results")
     sections = find_all(SECTIONS, evidence, progress=sys.stderr.isatty())
     for key, verdict in verdicts(sections).items():

@@ -4,7 +4,6 @@ import importlib
 import json
 import math
 import re
-from collections import Counter
 
 import pytest
 import torch
@@ -24,7 +23,6 @@ from book.claims import (
 )
 from book.claims.__main__ import main
 from book.claims.claim import POSITIVE
-from book.claims.key import KEY, used
 from book.claims.places import cells, section_of
 from book.claims.seeds import SEEDS
 from book.claims.tamper import series, stalls
@@ -183,39 +181,17 @@ def test_the_section_is_that_of_the_cell_with_the_code():
     assert section_of("chap-figure2", "no such code") == "chap-figure2"
 
 
-def test_the_key_explains_what_several_rows_say():
-    """A part of a note or a quantity that three rows share holds a phrase of the key."""
-    rows = [entry for rows in STORED["sections"].values() for entry in rows]
-    parts = Counter()
-    for row in rows:
-        words = row["number"].rpartition(": ")[0]
-        shared = [words, words.rpartition(", ")[2], *row["note"].split("; ")]
-        parts.update({part.strip() for part in shared if part.strip()})
-    unsaid = [
-        part
-        for part, count in parts.items()
-        if count > 2 and not any(phrase in part for phrase in KEY)
-    ]
-    assert unsaid == []
-    assert list(used(rows)) == list(KEY)  # and nothing that no row says
-    page = render(STORED["sections"], {})
-    assert all(f"| {phrase} | {meaning} |" in page for phrase, meaning in KEY.items())
-
-
 def judged(**options):
     return ledger.find_all({"Part": (made_up(**options),)}, None)
 
 
 def test_the_page_shows_verdict_number_and_link():
-    page = render(judged(find=lambda e: Finding("holds", "1 <= 2", "n = 1")), {"date": "today"})
-    place = "A \\| claim, on two lines. ([Lemma 4]{#claim-key} {prov}`a:key`)"
-    assert f"| {place} | **true by construction** ({{ref}}`chap-x`) | 1 <= 2; n = 1 |" in page
+    page = render(judged(find=lambda e: Finding("holds", "x: 1 <= 2", "n = 1")), {"date": "today"})
+    claim = "A | claim, on two lines. (Lemma 4 {prov}`a:key`) **True by construction**"
+    page = page.replace("\N{NO-BREAK SPACE}", " ")
+    assert f"* {{mark}}`key` {claim}\n\n  $x$: 1 ≤ 2 · $n=1$ · {{ref}}`run <chap-x>`\n" in page
     assert "1 claims: *true by construction* 1." in page
     assert "date today" in page
-    # contradictions stand first
-    page = render(judged(find=lambda e: judge([BAD], against=[OPPOSITE], note="n = 2")), {})
-    assert page.index("What our runs contradict") < page.index("### Part")
-    assert "well beyond the spread: 5 >= 4" in page and "Setting: n = 2" in page
 
 
 def test_the_paper_and_the_book_are_two_lists_with_two_counts():
@@ -236,6 +212,22 @@ def test_page_and_data_are_written_together_into_a_folder_that_is_there(tmp_path
     with pytest.raises(SystemExit):
         main(["--write", str(tmp_path / "none")])
     assert "a folder was expected" in capsys.readouterr().err
+
+
+def test_pages_are_written_from_stored_verdicts_without_a_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("book.claims.__main__.find_all", None)  # to judge would be an error
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/ledger.json").write_text(json.dumps(STORED))
+    main(["--write", str(tmp_path), "--pages"])
+    for name in ("ledger.md", "answers.md"):
+        assert (tmp_path / name).read_text() == (BOOK / name).read_text()
+    changed = json.loads(json.dumps(STORED).replace('"holds sharper"', '"contradicted"'))
+    (tmp_path / "results/ledger.json").write_text(json.dumps(changed))
+    main(["--write", str(tmp_path), "--pages"])
+    assert (tmp_path / "ledger.md").read_text().count("**Contradicted**") > 1
+    with pytest.raises(SystemExit):
+        main(["--pages"])
+    assert "add --write" in capsys.readouterr().err
 
 
 def test_answers_rest_on_every_claim_beyond_the_paper_once():

@@ -2,10 +2,12 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import attnbias_squares as extension
 import pytest
 from bs4 import BeautifulSoup
+from docutils import nodes
 from generated import SourceError
 
 from tools.files import ROOT
@@ -35,8 +37,8 @@ def changed(key, verdict):
 def test_each_claim_has_a_square_that_leads_to_its_row():
     links = [link["href"] for link in drawn()("a", class_="square")]
     assert links == [f"#claim-{key}" for key in ENTRIES]
-    rows = re.findall(r"^\| .*\{#(claim-[a-z0-9-]+)\}", PAGE, re.MULTILINE)
-    assert [f"#{row}" for row in rows] == links
+    rows = re.findall(r"^\* \{mark\}`([a-z0-9-]+)`", PAGE, re.MULTILINE)
+    assert [f"#claim-{row}" for row in rows] == links
     elsewhere = drawn(ledger="ledger.html")("a", class_="square")
     assert {link["href"].partition("#")[0] for link in elsewhere} == {"ledger.html"}
 
@@ -56,6 +58,31 @@ def test_another_verdict_is_another_square(verdict):
     found = look(soup, "theorem1")
     assert found[:2] == expected and found[2].endswith(f": {verdict}")
     assert look(soup, "feasible") == look(drawn(), "feasible")  # and the others stay
+
+
+def marked(key):
+    """What the role of a row's mark writes, and what it says where it refuses."""
+    made, said = extension.Mark(), []
+    app = SimpleNamespace(**{extension.STATE: SECTIONS})
+    settings = SimpleNamespace(env=SimpleNamespace(app=app))
+    reporter = SimpleNamespace(error=lambda text, line: said.append(text) or nodes.system_message())
+    document = SimpleNamespace(settings=settings)
+    made.inliner = SimpleNamespace(reporter=reporter, document=document)
+    made.text, made.lineno = key, 1
+    return "".join(node.astext() for node in made.run()[0]), said
+
+
+def test_the_mark_of_a_row_is_its_square_with_the_anchor_of_the_others():
+    for key in ("theorem1", "feasible", "priority"):
+        html, _ = marked(key)
+        row = BeautifulSoup(html, "html.parser").span
+        classes, mark, _ = look(drawn(), key)
+        assert row["id"] == f"claim-{key}" and row.span["class"][1] == classes
+        assert row.get_text() == mark
+    assert marked("theorem-99") == (
+        "",
+        [f"expected the key of a claim of {extension.LEDGER.name}; got 'theorem-99'"],
+    )
 
 
 def test_no_two_verdicts_have_one_look():

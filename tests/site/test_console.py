@@ -19,7 +19,7 @@ TOUCHED = [  # one page of each kind, with what is pointed at and clicked on it
         "fieldset.predict label, .admonition-title, figure.slider input, th",
     ),
     ("book/statements", ".statement-map a, .statement-map p"),
-    ("book/ledger", "main p, td, a.reference.internal[href*='#']"),
+    ("book/ledger", "main p, .rows summary, .sift button, a.reference.internal[href*='#']"),
     ("book/notation", "dt, dd a"),
     ("book/routes", "table.bets, button"),
     ("book/reference/geometry", "dt.sig, a.reference.internal[href*='#']"),

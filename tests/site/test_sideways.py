@@ -10,7 +10,6 @@ from tools.files import SITE
 
 PAGES = [
     "book/checked",
-    "book/ledger",
     "book/notation",
     "book/paper/bounds",
     "book/paper/figure3",
@@ -53,7 +52,9 @@ def test_what_is_cut_off_shows_it_until_its_end_is_in_view(browser, name, width)
     assert [each for _, sign, _, each in browser.tab.evaluate(TO_THE_END) if sign] == []
 
 
-@pytest.mark.parametrize("name", ["genindex", "prf-prf", "search", "404", "book/statements"])
+@pytest.mark.parametrize(
+    "name", ["book/ledger", "genindex", "prf-prf", "search", "404", "book/statements"]
+)
 def test_no_page_is_wider_than_a_phone(browser, name):
     browser.open(SITE / f"{name}.html", width=390)
     assert browser.evaluate("document.scrollingElement.scrollWidth") == 390
