@@ -2,7 +2,8 @@
 
 * Statements of the paper keep the paper's numbers: a box labelled ``theorem-1``, ``lemma-6`` or
   ``assumption-2`` is printed, and referred to, as Theorem 1, Lemma 6 and Assumption 2. Boxes with
-  any other label are the book's own and count by chapter.
+  any other label are the book's own and count by chapter; those and the figures of the third note,
+  which is no chapter, are N3.1, N3.2, ...
 * ``{prf:condition}`` stands beside sphinx-proof's theorem, lemma and assumption.
 * A comma or full stop behind a formula or a badge stays on its line.
 * Launch buttons appear when git's ``origin`` is a public GitHub repository, and not otherwise;
@@ -29,6 +30,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_proof import directive as proof_directive
 from sphinx_proof import nodes as proof_nodes
 
+from tools.chapters import toc_files
 from tools.first_cell import version
 from tools.laboratory import MODULES, RACE
 from tools.origin import github_address, launch_ref
@@ -94,6 +96,23 @@ def keep_paper_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
             env.toc_fignumbers[docname][kind][label] = (number.group(1),)
             changed.append(docname)
     return changed
+
+
+def number_notes(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Count what is numbered on pages that have no number themselves by page, with an N before it.
+
+    Sphinx would count them through as 1, 2, ..., which are the numbers of the paper's figures.
+    """
+    notes = [
+        page
+        for page in toc_files(Path(app.srcdir, "_toc.yml"))
+        if env.toc_fignumbers.get(page) and not any(env.toc_secnumbers.get(page, {}).values())
+    ]
+    for place, page in enumerate(notes, 1):
+        for kind, numbers in env.toc_fignumbers[page].items():
+            own = {label: (f"N{place}", k) for k, label in enumerate(numbers, 1)}
+            env.toc_fignumbers[page][kind] = own
+    return notes
 
 
 def name_site(app: Sphinx, config) -> None:
@@ -194,6 +213,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     add_condition(app)
     drop_live_code(app)
     app.add_post_transform(KeepPunctuation)
+    app.connect("env-get-updated", number_notes, priority=850)
     app.connect("env-get-updated", keep_paper_numbers, priority=900)
     app.connect("env-updated", write_on_every_core)
     app.connect("config-inited", name_site)

@@ -61,7 +61,7 @@ _INTRO = """(chap-answers)=
 What does the paper leave open, and how well does this book answer it?
 
 Section 7 of the paper lists open questions, and its readers ask more.
-The chapters of this part take them up one by one.
+The notes on {ref}`chap-rooms` take them up one by one.
 This page sorts their answers by how far you can rely on them, from theorems to guesses.
 Below each answer stands how the claims that it rests on were judged, and in which section they are
 run; {ref}`the ledger <chap-ledger>` has their words, what was measured, and on which seeds.

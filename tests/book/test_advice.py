@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from attnbias_take_home import read_lines
+from attnbias_take_home import first_pages, read_lines
 from root import ROOT
 
 from attnbias.experiments.claims.networks import CLIPPED
@@ -54,7 +54,7 @@ def test_the_first_page_includes_them_from_there():
 def at_the_head_of_the_part(lines: list[str]) -> bool:
     """Whether the three lines of *Real networks* are words of these, link marks apart."""
     said = " ".join(lines).replace("**", "")
-    kept = read_lines()["book/paper/fine_tuning"]
+    kept = read_lines()[first_pages()["Real networks"]]
     return all(plain(line) in said for line in kept)
 
 

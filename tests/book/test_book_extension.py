@@ -120,6 +120,23 @@ def test_the_notebooks_are_copied_to_where_the_menu_links_to(tmp_path):
     assert copies[0].read_bytes() == (ROOT / f"{chapter}.ipynb").read_bytes()
 
 
+def test_what_a_note_numbers_cannot_be_taken_for_the_papers_figures():
+    figures = {"book/paper/figure2": {"figure": {"fig-a": (5, 1)}}}
+    figures["book/answers"] = {"figure": {"fig-b": (1,), "fig-c": (2,)}, "theorem": {"t": (7,)}}
+    figures["book/one_sequence"] = {"figure": {"fig-d": (3,)}}
+    env = SimpleNamespace(toc_fignumbers=figures, toc_secnumbers={"book/paper/figure2": {"": (5,)}})
+    changed = extension.number_notes(SimpleNamespace(srcdir=ROOT), env)
+    assert changed == ["book/answers", "book/one_sequence"]
+    assert figures == {
+        "book/paper/figure2": {"figure": {"fig-a": (5, 1)}},
+        "book/answers": {
+            "figure": {"fig-b": ("N1", 1), "fig-c": ("N1", 2)},
+            "theorem": {"t": ("N1", 1)},
+        },
+        "book/one_sequence": {"figure": {"fig-d": ("N2", 1)}},
+    }
+
+
 W = nodes.math("", "W")
 
 
