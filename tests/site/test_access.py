@@ -230,3 +230,18 @@ def test_a_row_under_the_mouse_can_be_read(browser, name, theme):
     row.hover()
     assert row.evaluate("row => getComputedStyle(row).backgroundColor") != plain
     assert row.evaluate(IN_A_ROW) >= 4.5
+
+
+HEADER = """[...document.querySelectorAll(".bd-header-article :is(button, label, a)")]
+  .filter(each => each.checkVisibility() && each.tabIndex >= 0).map(each => {
+    each.focus({focusVisible: true});
+    return [document.activeElement === each, parseFloat(getComputedStyle(each).outlineWidth),
+      getComputedStyle(each).outlineStyle];
+  })"""
+
+
+def test_a_button_above_a_page_shows_that_it_has_the_focus(browser):
+    browser.open(SITE / "book/laboratory.html", width=1200)
+    browser.press("Tab")
+    found = [looks for has, *looks in browser.evaluate(HEADER) if has]
+    assert len(found) > 3 and [each for each in found if each != [3, "solid"]] == []

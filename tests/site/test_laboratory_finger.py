@@ -176,3 +176,19 @@ def test_a_slider_follows_a_finger(browser, name):
     share = browser.evaluate(f"Number({slider}.value)") / most
     assert share == pytest.approx(0.6, abs=0.06 + 0.5 / most) and scrolled == 0
     browser.fingers(False)
+
+
+def test_escape_puts_a_held_token_back(browser):
+    lab = Lab(browser)
+    x, y = lab.middle("0.1")
+    before = lab.ask("python")
+    browser.tab.mouse.move(x, y)
+    browser.tab.mouse.down()
+    browser.tab.mouse.move(x + 40, y, steps=4)
+    assert lab.ask("python") != before
+    browser.press("Escape")
+    assert lab.ask("python") == before
+    browser.tab.mouse.move(x + 80, y)
+    browser.tab.mouse.up()
+    lab.wait()
+    assert lab.ask("python") == before

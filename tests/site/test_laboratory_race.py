@@ -5,6 +5,7 @@
 
 import json
 import math
+import re
 import time
 
 import numpy as np
@@ -263,3 +264,35 @@ def test_the_contents_can_be_opened_beside_the_pictures(browser):
     browser.tab.click(".primary-toggle >> visible=true")
     browser.wait_for(f"{shown} === 'visible'")
     assert browser.evaluate("document.scrollingElement.scrollWidth") == 1200
+
+
+ENTRIES = """[...document.querySelectorAll("[data-racer]:not([hidden])")].map(
+  (each) => each.querySelector(".place").textContent)"""
+
+
+def test_who_loses_has_no_place_and_a_run_that_ended_says_where(browser):
+    lab = Lab(browser, "score-trap")
+    lab.end()
+    assert all(each.startswith("lost, ") for each in browser.evaluate(ENTRIES))
+    Lab(browser, "clash").end()
+    words = browser.evaluate(ENTRIES)
+    (ended,) = re.findall(r"ended at (\d+)$", words[3])
+    assert int(ended) < 100  # Polyak's steps are long
+    assert [each for each in words[:3] if "ended" in each] == []
+    Lab(browser).end()
+    assert sorted(each[:3] for each in browser.evaluate(ENTRIES)) == ["1st", "2nd", "3rd", "4th"]
+
+
+def test_there_are_no_places_before_all_have_run(browser):
+    Lab(browser)
+    found = browser.evaluate(
+        """(() => {
+          const L = Laboratory, setup = L.filled(L.PRESETS["first-picture"].setup);
+          const race = new L.Race(setup, L.prepare(setup), L.grid(setup.steps));
+          const box = document.querySelector("[data-lab=rule]");
+          const shown = () => (L.showLegend(box, {...setup, at: 1e4}, race, null), box.textContent);
+          race.work(performance.now() + 2);
+          return [shown(), race.work(Infinity) && shown()];
+        })()"""
+    )
+    assert ["1st" in each for each in found] == [False, True]

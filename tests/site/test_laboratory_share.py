@@ -127,6 +127,7 @@ def test_an_svg_stands_alone_and_has_its_link(browser, theme, colour):
     assert len(root.findall(f"{SVG}svg")) == 3 + 1 + 4  # pictures, a strip, and the legend
     (link,) = root.findall(f"{SVG}a")
     assert link.get("href") == copied(lab) == "".join(link.itertext())
+    assert {"The tokens", "1 − cosine with Wmm"} <= {"".join(t.itertext()) for t in root}
     assert f"rgb({colour})" in text and "var(" not in text and "class=" not in text
     shown = root.find(f"{SVG}rect").get("fill")
     ground = browser.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -239,3 +239,26 @@ def follow(lab, key, value):
         lab.choose(key, value)
     else:
         fill(lab, f"[data-key='{key}']", value)
+
+
+# What was done is not what the words speak of, though the tokens end where they should.
+ELSEWISE = {
+    "first-picture": [("X.0.1.0", "-1"), ("rule", "GD")],
+    "clash": [("X.1.0.0", "0"), ("u.1", "1")],
+    "score-trap": [("X.0.0.1", "0.9")],
+    "figure-8": [("W0.1.0", "300"), ("W0.1.1", "300")],
+}
+
+
+@pytest.mark.parametrize("name", ELSEWISE)
+def test_done_is_said_of_what_the_words_tell_alone(browser, name):
+    lab = Lab(browser, name)
+    for key, value in ELSEWISE[name]:
+        follow(lab, key, value)
+    assert "Done" not in lab.ask("look")
+
+
+def test_without_w_mm_the_picture_of_the_error_says_so(browser):
+    lab = Lab(browser, ENDS["even by symmetry"][0])
+    assert "There is no Wmm, and so no error." in lab.ask("error")
+    assert "There is no W" not in Lab(browser).ask("error")

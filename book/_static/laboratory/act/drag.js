@@ -22,6 +22,7 @@
 
   // `pointOf(name)` is where a point stands, `move(name, point)` moves it, `begin()` comes before.
   lab.listenToDrags = function (plane, { pointOf, move, begin }) {
+    let taken = null; // where a token was when a pointer took it: Escape puts it back
     const under = (event) => {
       const box = plane.getBoundingClientRect(), scale = 360 / box.width;
       return lab.fromPlane([(event.clientX - box.left) * scale, (event.clientY - box.top) * scale]);
@@ -31,6 +32,7 @@
       const each = event.target.closest("g.drag");
       if (!each || event.button || each.classList.contains("held")) return;
       begin();
+      taken = [...pointOf(each.dataset.name)];
       each.classList.add("held");
       each.setPointerCapture(event.pointerId);
       each.focus({ preventScroll: true });
@@ -38,11 +40,15 @@
     });
     plane.addEventListener("pointermove", (event) => {
       const each = event.target.closest("g.drag");
-      if (each?.hasPointerCapture(event.pointerId)) move(each.dataset.name, under(event));
+      if (each?.classList.contains("held") && each.hasPointerCapture(event.pointerId)) move(each.dataset.name, under(event));
     });
     plane.addEventListener("lostpointercapture", (event) => event.target.classList.remove("held"));
     plane.addEventListener("keydown", (event) => {
       const each = event.target.closest("g.drag"), way = WAYS[event.key];
+      if (event.key === "Escape" && each?.classList.contains("held")) {
+        each.classList.remove("held");
+        move(each.dataset.name, taken);
+      }
       if (!each || !way) return;
       event.preventDefault();
       if (!event.repeat) begin();

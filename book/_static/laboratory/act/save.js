@@ -6,6 +6,7 @@
   // Looks that a copy takes with it, and what each is where none is given.
   const LOOKS = { fill: "", "fill-opacity": "1", stroke: "none", "stroke-width": "1px", "stroke-dasharray": "none", opacity: "1",
     "font-size": "", "font-weight": "400", "text-anchor": "start", "paint-order": "normal" };
+  const CAPTIONS = ["The tokens", "Where W points, and how long it is", '1 − cosine with W<tspan dy="3" font-size="12">mm</tspan>'];
   const { tag } = lab.svgWords;
   const leads = (link) => link.startsWith("http"); // or says where in a copy of the book to look
   const safe = (words) => words.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
@@ -30,14 +31,15 @@
   lab.picture = function (root, title, link) {
     const style = getComputedStyle(root), ink = style.color, ground = getComputedStyle(document.body).backgroundColor;
     const words = (x, y, text, more = {}) => tag("text", { x, y, fill: ink, "font-size": 15, ...more }, safe(text));
-    const parts = [words(EDGE, 40, title, { "font-size": 24, "font-weight": 600 }),
-      words(WIDE - EDGE, 40, root.querySelector("[data-lab=time]").getAttribute("aria-valuetext"), { "text-anchor": "end" })];
-    root.querySelectorAll("figure > svg").forEach((svg, k) => parts.push(copied(svg, EDGE + k * STEP, 58, SIDE)));
+    const parts = [words(EDGE, 30, title, { "font-size": 24, "font-weight": 600 }),
+      words(WIDE - EDGE, 30, root.querySelector("[data-lab=time]").getAttribute("aria-valuetext"), { "text-anchor": "end" })];
+    CAPTIONS.forEach((caption, k) => parts.push(tag("text", { x: EDGE + k * STEP, y: 53, fill: ink, "font-size": 14 }, caption)));
+    root.querySelectorAll("figure > svg").forEach((svg, k) => parts.push(copied(svg, EDGE + k * STEP, 60, SIDE)));
     root.querySelectorAll("[data-lab=attention] > svg").forEach((svg, k) => parts.push(copied(svg, EDGE + k * STEP, 428, 128)));
     let x = EDGE;
     for (const each of root.querySelectorAll("[data-racer]:not([hidden])")) {
       const name = [...each.children].slice(1).filter((part) => !part.matches(".place, svg")).map((part) => part.textContent).join("") || each.textContent.trim();
-      const known = each.querySelector(".place"), place = known?.textContent.match(/^\d\w\w/)?.[0] ?? "", sign = each.querySelector("svg");
+      const known = each.querySelector(".place"), place = known?.textContent.match(/^(\d\w\w|lost)/)?.[0] ?? "", sign = each.querySelector("svg");
       if (known && !known.textContent) continue; // no part of this race
       parts.push(copied(sign, x - SIDE / 2 + 20, 572, 16), words(x + 48, 585, `${name} ${place}`));
       x += 72 + 9 * (name.length + place.length);

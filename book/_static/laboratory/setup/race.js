@@ -23,6 +23,7 @@
       };
       const others = setup.race ? lab.racers(setup).filter((name) => name !== followed) : [];
       this.runs = [one(followed), ...others.map((name) => one(name))];
+      Object.assign(this, { problem, done: false });
       if (setup.float64) this.runs.splice(1, 0, { ...one(followed, lab.NaiveRun), name: "naive" });
     }
 
@@ -40,15 +41,23 @@
           waiting.shift();
         }
       }
-      return true;
+      return (this.done = true);
+    }
+
+    // Whether a run ends with less attention on some optimal token than on another.
+    loses({ records }) {
+      const { logAttention } = records[records.length - 1], share = (log) => Math.round(100 * Math.exp(log));
+      return this.problem.opt.some((opt, i) => share(logAttention[i][opt]) < share(Math.max(...logAttention[i])));
     }
   };
 
   // The last record that is not after a step.
   lab.recordAt = (records, step) => records.findLast((record) => record.step <= step) ?? records[0];
 
-  // The rules by their error at a step, the smallest first; a run that has none comes last.
+  // The rules by their error at a step, the smallest first; a run that has none comes last. Who
+  // `loses` has no place; when a run has ended before that step, it says where.
   lab.places = (race, step) => race.runs.filter(({ name }) => name !== "naive")
-    .map(({ name, records }) => ({ name, error: lab.recordAt(records, step).error }))
-    .sort((a, b) => (a.error >= 0 ? a.error : 9) - (b.error >= 0 ? b.error : 9));
+    .map((each) => ({ name: each.name, error: lab.recordAt(each.records, step).error, lost: race.loses(each),
+      ended: each.run.status !== "running" && each.run.step < step ? each.run.step : null }))
+    .sort((a, b) => a.lost - b.lost || (a.error >= 0 ? a.error : 9) - (b.error >= 0 ? b.error : 9));
 })((globalThis.Laboratory ??= {}));

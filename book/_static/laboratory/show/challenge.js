@@ -35,7 +35,7 @@
     const begin = '<p class="lab-title">Challenge: the largest score gap that locks</p>', border = '<a href="paper/unequal_scores.html#lock-border">';
     const region = lab.lockRegion({ ...setup, momentum: 0 }, problem), edge = region ? lab.lockBorder(region) : 0;
     const zero = setup.W0.flat().every((value) => value === 0), locked = region && zero && ends[0].locked === "proved";
-    if (locked && region.gap < LIMIT && !(best()?.gap >= region.gap)) keep({ gap: region.gap, address: lab.toHash({ ...setup, at: 0 }) });
+    if (locked && !lab.presetOf(setup) && region.gap < LIMIT && !(best()?.gap >= region.gap)) keep({ gap: region.gap, address: lab.toHash({ ...setup, at: 0 }) });
     const record = best(), yours = record ? ` Your best: <a href="${record.address.replaceAll("&", "&amp;")}">${digits(record.gap)}</a>, the star.` : "";
     const rest = ` <a href="one_sequence.html#sec-one-half">No three tokens lock</a> at a gap of ${LIMIT}.${yours}`;
     if (!edge) return `${begin}<p>From W<sub>0</sub> = 0 these tokens lock at no gap: by ${border}the border of the lock</a> ` +

@@ -47,6 +47,7 @@
     for (const slope of [0, -1, -2, -3])
       parts.push(line(LEFT, z(slope), RIGHT, z(slope), slope === -2 ? "grid two" : "grid"), text(LEFT - 6, z(slope) + 4, minus(slope), "small end"));
     parts.push(text(RIGHT, up - 6, "slope of the curve", "small end"), text((LEFT + RIGHT) / 2, 354, "step", "small middle"));
+    if (!problem.svm.feasible) parts.push(text((LEFT + RIGHT) / 2, 110, 'There is no W<tspan dy="4" class="sub">mm</tspan><tspan dy="-4">, and so no error.</tspan>', "middle"));
     const wall = setup.float64 && lab.wallOf(race.followed, problem);
     if (wall) parts.push(line(x(wall), top, x(wall), bottom, "wall"), text(x(wall) + (wall < 100 ? 5 : -5), bottom - 7, `1 − φ < 2<tspan dy="-5" class="sub">−53</tspan>`, wall < 100 ? "small" : "small end"));
     for (const { name, records, key, kind, dash, marker } of curves) {

@@ -42,8 +42,9 @@
     if (ghost) box.querySelector("[data-racer=ghost] .who").textContent = `before: ${ghost.words}`;
     const places = race ? lab.places(race, setup.at) : [];
     for (const each of box.querySelectorAll(".place")) {
-      const k = places.findIndex(({ name }) => name === each.closest("[data-racer]").dataset.racer), error = places[k]?.error;
-      const words = error >= 0 ? (places.length > 1 ? `${PLACES[k]}, ` : "") + lab.number(error) : "";
+      const k = places.findIndex(({ name }) => name === each.closest("[data-racer]").dataset.racer), { error, lost, ended } = places[k] ?? {};
+      const place = lost ? "lost, " : places.length > 1 ? `${PLACES[k]}, ` : "", end = ended === null ? "" : `, ended at ${lab.number(ended ?? 0)}`;
+      const words = error >= 0 ? (race.done ? place : "") + lab.number(error) + end : "";
       if (each.innerHTML !== words) each.innerHTML = words;
     }
   };
