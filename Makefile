@@ -50,7 +50,7 @@ book: $(READY)  ## build the book into _build/html and walk every page of it
 	$(PYTEST) -m site -n 2 --dist worksteal tests/site
 	@echo "The book is in _build/html/index.html: make serve shows it, make pdf prints it."
 
-pdf: $(READY)  ## print the book into _build/attnbias.pdf (a browser is fetched where there is none)
+pdf: $(READY)  ## print the book into _build/attnbias.pdf, its talk into _build/slides.pdf (a browser is fetched where there is none)
 	bash tools/get_browser.sh $(VENV)
 	$(RUN) -m tools.build_book
 	$(RUN) -m tools.make_pdf

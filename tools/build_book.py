@@ -19,6 +19,7 @@ from tools.finish_pages import finish_pages
 from tools.first_cell import version
 from tools.kept_runs import BUILD, drop, drop_if_moved, execute, library
 from tools.laboratory import draw_presets
+from tools.make_slides import make_slides
 from tools.origin import github_address, launch_ref
 from tools.set_formulas import set_formulas
 
@@ -52,6 +53,7 @@ def main() -> int:
         follow_pages()
         set_formulas()
         finish_pages()
+        make_slides(home=os.environ.get("BOOK_ADDRESS", ""))
         if has_browser():
             draw_presets(os.environ.get("BOOK_ADDRESS", ""))
     return 0

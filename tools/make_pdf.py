@@ -27,10 +27,12 @@ from tools.browser import PATIENCE, open_browser
 from tools.chapters import toc_parts
 from tools.files import ROOT, SITE
 from tools.first_cell import version
+from tools.make_slides import PAGE as SLIDES
+from tools.make_slides import print_slides
 from tools.origin import ask_git
 
 WIDTH = 642  # of the text in CSS pixels: 210 mm less two margins of 20 mm
-LOOKED_UP = "book/reference/"  # on the screen: 270 sheets
+LEFT_OUT = ("book/reference/", SLIDES)  # 270 sheets that are looked up, and what has its own
 FONTS = Path(matplotlib.get_data_path(), "fonts", "ttf")  # letters that come with matplotlib
 FACES = {
     ("Book", "normal", "normal"): "STIXGeneral",
@@ -79,7 +81,7 @@ def headings(markup: str) -> list[tuple[int, str, str]]:
 def toc_on_paper() -> list[tuple[str, list[str]]]:
     """The parts of the book without the names of the library, which nobody reads page by page."""
     return [
-        (caption, [name for name in names if not name.startswith(LOOKED_UP)])
+        (caption, [name for name in names if not name.startswith(LEFT_OUT)])
         for caption, names in toc_parts()
     ]
 
@@ -199,6 +201,7 @@ def main(site: Path = SITE, out: Path = ROOT / "_build/attnbias.pdf") -> int:
         part = out.with_suffix(".part")
         writer.write(part)
         part.replace(out)
+        print_slides(site, out.with_name("slides.pdf"))
     except AttnBiasError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1

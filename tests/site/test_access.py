@@ -24,6 +24,7 @@ KINDS = [  # one page of each kind, for what differs on a phone
     "book/paper/theorem1",
     "book/reference/model",
     "search",
+    "slides",
 ]
 SHORTEST = 20  # letters that say what a figure shows
 FILE = re.compile(r"\.(?:svg|png|jpe?g|gif)$")

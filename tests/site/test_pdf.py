@@ -11,6 +11,7 @@ from pypdf.generic import ContentStream
 from tools import make_pdf
 from tools.browser import find_browser
 from tools.files import SITE
+from tools.make_slides import print_slides
 
 CHAPTER = "book/paper/theorem1"
 PAGES = [("", ["book/intro"]), ("Theory", [CHAPTER]), ("Reference", ["book/bibliography"])]
@@ -121,3 +122,15 @@ def test_a_page_that_fails_is_named(tmp_path):
     file.write_text("<p>no article", encoding="utf8")
     with pytest.raises(make_pdf.AttnBiasError, match="no error"), make_pdf.paper() as tab:
         make_pdf.print_page(tab, file, json.dumps(""))
+
+
+def test_slides_are_printed_one_a_page(tmp_path):
+    or_skip(find_browser)
+    print_slides(SITE, tmp_path / "slides.pdf")
+    pages = PdfReader(tmp_path / "slides.pdf").pages
+    assert len(pages) == 12
+    assert {(round(page.mediabox.width), round(page.mediabox.height)) for page in pages} == {
+        (960, 540)
+    }
+    texts = [page.extract_text() for page in pages]
+    assert all(len(text) > 50 and "To say" not in text for text in texts)
