@@ -31,6 +31,16 @@ def deep_axis(axis, lowest: float, highest: float) -> None:
     )
     axis.set_yticks([*(-each for each in reversed(below)), 0.0, *above])
     axis.yaxis.set_minor_locator(NullLocator())
+    side = 0.03 if lowest < -highest else 0.97  # where curves that fall or rise leave room
+    axis.text(
+        side,
+        0.04,
+        "exponent on a log scale",
+        transform=axis.transAxes,
+        ha="left" if side < 0.5 else "right",
+        color="#5f5f5f",
+        fontsize=9.5,
+    )
 
 
 def exponent_axis(axis, exponents) -> None:

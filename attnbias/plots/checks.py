@@ -15,7 +15,7 @@ from ..checks import Check
 from ..errors import RangeError
 from ..experiments.claims.compare import log10
 from .axes import draw_panels, exponent_axis, step_axis, thinned
-from .series import finite, several, text
+from .series import finite, several
 from .theme import COLOURS, INK, Given, styled
 
 SIDES = {"<=": "bound, at most", ">=": "bound, at least"}
@@ -26,13 +26,13 @@ FEW = 12  # steps that are drawn as points as well
 _LOGARITHM = re.compile(r"(?:^|: )log\b(?! t\b)")
 
 
-@styled(logs=require_flag, ylabel=text)
+@styled(logs=require_flag)
 def plot_check(
     checks: Check | Iterable[Check],
     *,
     logs: bool | None = None,
     titles: str | Iterable[str] | None = None,
-    ylabel: str = "",
+    ylabel: str | Iterable[str] = "",
     ax: Given = None,
 ) -> Figure:
     """The measured value and its bound at every recorded step, one panel a check.
@@ -47,8 +47,8 @@ def plot_check(
         default those whose statement begins with "log" are.
     titles : str or sequence of str, optional
         Over the panels; by default the checks' statements.
-    ylabel : str
-        What is measured, the same for all panels.
+    ylabel : str or sequence of str
+        What is measured, the same for all panels or one each.
     ax : Axes, or sequence of Axes, optional
         Of a figure of one's own, one a panel; its look is kept.
 
@@ -77,28 +77,36 @@ def plot_check(
     drawn = _drawable(checks)
     titles = [titles] if isinstance(titles, str) else titles
     titles = [check.statement for check in drawn] if titles is None else titles
-    titles = [str(title) for title in several("titles", titles, "texts")]
-    if len(titles) != len(drawn):
-        raise RangeError(
-            "titles",
-            expected=f"one a panel, {len(drawn)}",
-            got=str(len(titles)),
-            remedy="leave them out to see the statements",
-        )
+    titles = _one_each("titles", several("titles", titles, "texts"), drawn)
+    named = [ylabel] * len(drawn) if isinstance(ylabel, str) else ylabel
+    named = several("ylabel of plot_check", named, "texts")
+    ylabels = _one_each("ylabel", named, drawn)
     titles = [textwrap.fill(title, 62 if len(drawn) == 1 else 29) for title in titles]
     lines = 0.2 * (max(title.count("\n") for title in titles) + 1)
     senses = {check.sense for check in drawn}
     words = SIDES[senses.pop()] if len(senses) == 1 else "bound, allowed where shaded"
 
-    def draw(axis, panel: tuple[Check, str]) -> None:
-        check, title = panel
+    def draw(axis, panel: tuple[Check, str, str]) -> None:
+        check, title, measured = panel
         axis.set_title(title)
         as_logs = bool(_LOGARITHM.search(check.statement)) if logs is None else logs
         _check_panel(axis, check, as_logs, words)
-        axis.set_ylabel(ylabel or "value")
+        axis.set_ylabel(measured or "value")
 
-    panels = zip(drawn, titles, strict=True)
+    panels = zip(drawn, titles, ylabels, strict=True)
     return draw_panels(panels, draw, ax, height=2.5 + lines, single=4.0 + lines)
+
+
+def _one_each(name: str, texts, drawn: list[Check]) -> list[str]:
+    texts = [str(each) for each in texts]
+    if len(texts) != len(drawn):
+        raise RangeError(
+            name,
+            expected=f"one a panel, {len(drawn)}",
+            got=str(len(texts)),
+            remedy="leave them out to see the statements",
+        )
+    return texts
 
 
 def _drawable(checks) -> list[Check]:

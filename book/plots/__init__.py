@@ -4,7 +4,14 @@ from .attention import plot_attention, plot_streams
 from .bad_start import plot_bad_start, plot_plane_trajectory
 from .cone import plot_cone
 from .layer import plot_layer
-from .networks import plot_blocks, plot_grid, plot_leads, plot_step_sizes, plot_weight_norms
+from .networks import (
+    plot_beside,
+    plot_blocks,
+    plot_grid,
+    plot_leads,
+    plot_step_sizes,
+    plot_weight_norms,
+)
 from .numbers import figure_numbers
 from .proof import plot_proof_map
 from .runs import plot_exponent_windows, plot_wall
@@ -15,6 +22,7 @@ __all__ = [
     "figure_numbers",
     "plot_attention",
     "plot_bad_start",
+    "plot_beside",
     "plot_blocks",
     "plot_cone",
     "plot_exponent_windows",

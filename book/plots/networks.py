@@ -43,8 +43,8 @@ def plot_grid(result: ExperimentResult):
     Returns
     -------
     matplotlib.figure.Figure
-        A ring marks the chosen value; a cross on the upper edge a run that diverged. The
-        horizontal axis is lr for SGD, SNGD and Adam, the cap for SPS.
+        The horizontal axis has the values over the chosen one: lr for SGD, SNGD and Adam, the
+        cap for SPS. A cross on the upper edge is a run that diverged.
 
     Raises
     ------
@@ -73,20 +73,77 @@ def plot_grid(result: ExperimentResult):
     fig, (axis,) = panel_axes(1, single=3.8)
     looks = network_styles(result.grid)
     for label, row in result.grid.items():
-        value, loss = np.array([float(each) for each in row]), np.array([*row.values()])
+        value = np.array([float(each) for each in row]) / result.step_sizes[label]
+        loss = np.array([*row.values()])
         axis.plot(value, np.log10(loss), label=label, **looks[label])
-        best = np.flatnonzero(np.isclose(value, result.step_sizes[label]))
-        ring = {"markersize": 12, "markeredgecolor": looks[label]["color"], "linestyle": ""}
-        axis.plot(value[best], np.log10(loss[best]), "o", markerfacecolor="none", **ring)
         lost = value[np.isinf(loss)]
         over = {"transform": axis.get_xaxis_transform(), "clip_on": False, "linestyle": ""}
         axis.plot(lost, np.ones(len(lost)), "x", markersize=9, color=looks[label]["color"], **over)
+    axis.axvline(1.0, color=FAINT, linewidth=1.0, zorder=1)
     losses = [loss for row in result.grid.values() for loss in row.values()]
     exponent_axis(axis, np.log10(losses))
     axis.set_xscale("log")
-    axis.set_xlabel("lr of SGD, SNGD and Adam, cap of SPS")
+    axis.set_xlabel("lr, or cap of SPS, over the chosen one")
     axis.set_ylabel("training loss")
     shared_legend(fig, [axis], handlelength=3.2)
+    return fig
+
+
+@styled
+def plot_beside(result, behind=CLIPPED):
+    """Training loss of each optimizer beside that of one, and the test accuracy of all at the end.
+
+    Parameters
+    ----------
+    result : ExperimentResult, or dict of str to TrainingLog or sequence of TrainingLog
+    behind : str
+        The one that stands in grey in each panel.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Lines are medians over the seeds, bands go from the smallest to the largest; in the last
+        panel a dot is a seed.
+
+    Raises
+    ------
+    RangeError, DtypeError
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from book.plots import plot_beside
+    >>> from attnbias.nets.log import CURVES, TrainingLog
+    >>> log = TrainingLog(np.array([0, 9]), {name: np.array([1.0, 0.5]) for name in CURVES}, {})
+    >>> fig = plot_beside({"SGD": log, "SGD, clipped": log})
+    >>> [axis.get_title(loc="left") for axis in fig.axes]
+    ['SGD', 'all, at the end']
+    """
+    groups = gather_logs(result)
+    require_choices("behind", (behind,), groups)
+    looks = network_styles(groups)
+    losses = {each: np.log10([log["train_loss"] for log in logs]) for each, logs in groups.items()}
+    others = [each for each in groups if each != behind]
+    fig, axes = panel_axes(len(others) + 1, height=2.2)
+    grey = {"color": FAINT, "linestyle": "-", "marker": ""}
+    for axis, each in zip(axes, others, strict=False):
+        draw_line(axis, groups[behind][0], losses[behind], behind, grey, 0)
+        draw_line(axis, groups[each][0], losses[each], "the one named", looks[each], 0)
+        axis.set(title=each, ylabel="training loss")
+        exponent_axis(axis, np.concatenate([*losses.values()]))
+        axis.set_ylim(min(map(np.min, losses.values())), max(map(np.max, losses.values())))
+    last = axes[-1]
+    for y, (each, logs) in enumerate(groups.items()):
+        look = looks[each] | {
+            "linestyle": "",
+            "color": FAINT if each == behind else looks[each]["color"],
+        }
+        last.plot([log["test_accuracy"][-1] for log in logs], [y] * len(logs), **look)
+    last.set_yticks(range(len(groups)), [*groups])
+    last.invert_yaxis()
+    last.set(title="all, at the end", xlabel="test accuracy", ylabel="optimizer")
+    handles = axes[0].lines
+    fig.legend(handles, [behind, "the optimizer named"], loc="outside upper center", ncols=2)
     return fig
 
 
@@ -215,6 +272,8 @@ def plot_step_sizes(result):
             )
     if caps:
         exponent_axis(axis, np.concatenate([*drawn, [*caps]]))
+        low, high = axis.get_ylim()
+        axis.set_ylim(low, max(high, max(caps) + 0.15 * (high - low)))  # room for the words
     return fig
 
 

@@ -53,30 +53,35 @@ def plot_over_steps(studies, names=("path", "saturation")):
 
 @styled
 def plot_one_curve(studies):
-    """1 - cosine with the last W_mm over the length of the path, medians over seeds and heads."""
+    """Cosine with the last W_mm over the length of the path, medians over seeds and heads."""
     looks = network_styles(OPTIMIZERS)
 
     def draw(axis, model: str) -> None:
+        axis.axhspan(
+            *np.nanquantile(studies[model].chance("cosine"), [0.05, 0.95]),
+            color=FAINT,
+            alpha=0.3,
+            linewidth=0,
+            label="random heads, 90%",
+        )
         for optimizer in OPTIMIZERS:
             x, y = (
                 np.median(of_heads(studies[model], name, optimizer)[:, 1:], axis=0)
                 for name in ("path", "cosine_end")
             )
-            axis.plot(x, 1 - y, label=optimizer, **looks[optimizer])
+            axis.plot(x, y, label=optimizer, **looks[optimizer])
         ends = np.array(axis.get_xlim())
         x = np.geomspace(max(ends[0], ends[1] / 100), ends[1], 50)
         # one layer whose W_0 is orthogonal to W_mm, on its way straight to W_mm
-        axis.plot(
-            x, 1 - x / np.sqrt(1 + x**2), color=FAINT, linewidth=3, label="one layer", zorder=0
-        )
+        axis.plot(x, x / np.sqrt(1 + x**2), color=FAINT, linewidth=3, label="one layer", zorder=0)
         axis.set(
             title=model,
             xscale="log",
-            yscale="log",
+            ylim=(0, 1),
             xlabel=NAMES["path"],
-            ylabel=r"1 - cosine, last $W_{mm}$",
+            ylabel=r"cosine with the last $W_{mm}$",
         )
-        plain(axis, (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10), (0.1, 0.2, 0.3, 0.5, 0.7, 1))
+        plain(axis, (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10), (0, 0.2, 0.4, 0.6, 0.8, 1))
 
     return draw_panels(studies, draw, xlabel="")
 

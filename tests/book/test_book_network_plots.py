@@ -10,10 +10,18 @@ from network_logs import BERT, LABELS, lines_of, make_log, make_result
 from attnbias.errors import DtypeError, RangeError
 from attnbias.experiments.claims.networks import CLIPPED, leads
 from attnbias.plots.networks import network_styles
-from book.plots import plot_blocks, plot_grid, plot_leads, plot_step_sizes, plot_weight_norms
+from book.plots import (
+    plot_beside,
+    plot_blocks,
+    plot_grid,
+    plot_leads,
+    plot_step_sizes,
+    plot_weight_norms,
+)
 from book.plots.networks import PART_STYLES, PARTS
 
 RESULT = make_result()
+LOGS = [make_log(seed, speed=speed) for seed, speed in enumerate((0.8, 1.0, 1.5))]
 CLIPS = RESULT.logs | {CLIPPED: [make_log(seed, speed=1.2) for seed in (0, 1, 2)]}
 NORMS = {name: np.full((3, 4), k + 1.0) for k, name in enumerate(("head.weight", "head.bias"))}
 GAPS = {"SNGD": np.arange(3.0), "by block": np.arange(2.0)}
@@ -24,6 +32,7 @@ FIGURES = [
     lambda: plot_weight_norms(RESULT, "SNGD"),
     lambda: plot_weight_norms(make_result(names=BERT), ["SGD", "SPS"]),
     lambda: plot_grid(RESULT),
+    lambda: plot_beside(CLIPS),
     lambda: plot_blocks(dict.fromkeys(("MNIST", "CIFAR-10", "SNLI"), NORMS), GAPS),
 ]
 
@@ -71,13 +80,32 @@ def test_matrices_that_start_at_zero_are_left_out():
     assert "MLP" not in lines_of(plot_weight_norms({"SGD": log}).axes[0])
 
 
-def test_the_grid_marks_what_was_chosen_and_what_diverged():
+def test_the_grid_has_what_was_chosen_at_one_and_crosses_what_diverged():
     axis = plot_grid(RESULT).axes[0]
     assert [*lines_of(axis)] == [*LABELS]
-    rings = [line for line in axis.lines if line.get_markerfacecolor() == "none"]
-    assert [(*ring.get_xdata(), *ring.get_ydata()) for ring in rings] == [(1, math.log10(0.5))] * 4
+    for line in lines_of(axis).values():
+        x, y = line.get_data()
+        assert y[x == 1.0] == pytest.approx(math.log10(0.5)) and y.min() == y[x == 1.0]
+    double = make_result()
+    double.step_sizes.update(dict.fromkeys(LABELS, 2.0))
+    for label, line in lines_of(plot_grid(double).axes[0]).items():
+        assert np.array_equal(2 * line.get_xdata(), lines_of(axis)[label].get_xdata())
     crosses = [line for line in axis.lines if line.get_marker() == "x"]
     assert [cross.get_xdata().tolist() for cross in crosses] == [[10.0]] * 4
+
+
+def test_each_optimizer_stands_beside_the_one_in_grey():
+    *panels, last = plot_beside({"SGD": LOGS, "SNGD": LOGS[:1], CLIPPED: LOGS[1:]}, CLIPPED).axes
+    assert [axis.get_title(loc="left") for axis in panels] == ["SGD", "SNGD"]
+    for axis, logs in zip(panels, (LOGS, LOGS[:1]), strict=True):
+        grey, own = (line.get_ydata() for line in axis.lines)
+        for line, shown in ((grey, LOGS[1:]), (own, logs)):
+            assert line == pytest.approx(
+                np.median(np.log10([log["train_loss"] for log in shown]), 0)
+            )
+    ends = {line.get_ydata()[0]: [*line.get_xdata()] for line in last.lines}
+    assert ends[0] == [log["test_accuracy"][-1] for log in LOGS]
+    assert [len(each) for each in ends.values()] == [len(LOGS), 1, len(LOGS) - 1]
 
 
 def dots(axis) -> dict:
