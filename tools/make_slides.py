@@ -25,7 +25,8 @@ REFERENCE = re.compile(
     r'<span class="std std-numref">[^<]*</span></a>)</p>(?:</figcaption></figure>)?'
 )
 WIDE = 2.4  # of a figure that stands below the words: its width over its height
-PATH, LONG = re.compile(r'\bd="[^"]*"'), re.compile(r"-?\d+\.\d{3,}")
+PATH, LONG = re.compile(r'\b[dxy]="[^"]*"'), re.compile(r"-?\d+\.\d{3,}")
+SWAPPED = str.maketrans("\"'", "'\"")  # a double quote takes three letters in an address
 SAFE = " '/:;=,()!?@*+$&[]{}|^"  # what may stand in an attribute as it is
 ONE_LETTER = re.compile(r"[^{}]*mjx-c\.mjx-c([0-9A-F]+)[^{]*\{[^}]*\}\n?")
 FACE = re.compile(r"@font-face[^{]*\{[^}]*?font-family: ([^;]+);[^}]*?/([\w-]+\.woff)[^}]*\}")
@@ -71,6 +72,7 @@ def inside(image: Tag, site: Path) -> None:
     svg = (site / "_images" / Path(image["src"]).name).read_text(encoding="utf8")
     svg = PATH.sub(lambda path: LONG.sub(lambda x: f"{float(x[0]):.2f}", path[0]), svg)
     svg = re.sub(r"<!--.*?-->|(?<=>)\s+(?=<)", "", svg, flags=re.DOTALL)
+    svg = svg.translate(SWAPPED)
     image["src"] = f"data:image/svg+xml,{quote(svg, safe=SAFE)}"
     del image["loading"]
 
