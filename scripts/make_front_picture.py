@@ -38,10 +38,6 @@ def main() -> None:
     race = names["fig"]
     race.axes[0].remove()  # the upper half is in words that a first page has not explained
     race.axes[0].set(subplotspec=GridSpec(1, 1, race)[0], title="")
-    legend = race.legends[0]
-    texts = [text.get_text() for text in legend.get_texts()]
-    race.legend(legend.legend_handles, texts, loc="outside upper center", ncols=2)
-    legend.remove()
     race.set_size_inches(4.4, 3.6)  # letters of full size beside the words, and on a phone
     race.savefig(PICTURE, metadata={"Date": None, "Identifier": digest()})
     race.savefig(PREVIEW, dpi=200, metadata={"Software": None})
