@@ -150,7 +150,12 @@ def lemma11(e):
     )
 
 
-@claim("a", "np.diff(seen.gaps", "Section 1, contributions (ii); Section 4.3 (iii)")
+@claim(
+    "a",
+    "np.diff(seen.gaps",
+    "Section 1, contributions (ii); Section 4.3 (iii)",
+    "chap-joint-setup",
+)
 @refuted("one sequence's score falls once", train=each(_dips))
 def softmax_rises(e):
     """The softmax scores of optimal tokens do not fall with time."""

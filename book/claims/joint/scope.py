@@ -80,7 +80,7 @@ def _given_up(run: Trace) -> Trace:
     return dataclasses.replace(run, gaps=gaps)
 
 
-@claim("a", "for T in (2, 4)", "Section 4.2", "chap-joint-loss")
+@claim("a", "for T in (3, 4)", "Section 4.2", "chap-joint-setup")
 @refuted("W stays at 1 - cosine .5", eq10_run=stalls(0.5))
 @refuted("u stops turning", eq10_run=stops("u_alignment_error"))
 @refuted("the loss stalls", eq10_run=stops("log_loss"))
@@ -97,7 +97,7 @@ def any_t(e):
     )
 
 
-@claim("a", "for T in (2, 4)", "Section 4.2", "chap-joint-loss")
+@claim("a", "for T in (3, 4)", "Section 4.2", "chap-joint-setup")
 @refuted("W stays at 1 - cosine .5", eq10_run=stalls(0.5))
 @refuted("u stops turning", eq10_run=stops("u_alignment_error"))
 @refuted("the loss stalls", eq10_run=stops("log_loss"))

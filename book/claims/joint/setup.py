@@ -47,7 +47,7 @@ def _in_common(data: Dataset) -> Dataset:
     return dataclasses.replace(data, X=moved)
 
 
-@claim("a", "functional.hessian(", "Section 4", "chap-joint-loss")
+@claim("a", "functional.hessian(", "Section 4", "chap-joint-setup")
 @refuted(
     "the Hessian's norm grows tenfold less", hessian_norms=lambda norms: [norms[0], norms[1] / 10]
 )
