@@ -178,7 +178,7 @@ def remark2(e):
     return f"n = 2 to 6, {sum(several)} of the instances"
 
 
-@claim("a", "train(trap, rule, 20_000", "Section 3.1", "chap-master")
+@claim("a", "train(trap, rule, 20_000", "Section 3.1", "chap-bounds")
 @refuted("W turns to W_mm", trap_runs=series(W_alignment_error=0.01))
 @refuted("W ends in no direction of a kind", trap_runs=stalls(0.7))
 def local_elsewhere(e):

@@ -133,7 +133,7 @@ def degenerate(e):
     return "ten step sizes, 0.1 to 2.1, 1e5 steps"
 
 
-@claim("c", "train(trap, rule, 20_000", chapter="chap-master", show="end")
+@claim("c", "train(trap, rule, 20_000", chapter="chap-bounds", show="end")
 @refuted("W turns to W_mm", trap_runs=retold(W_alignment_error=0.01))
 def trap(e):
     """Without Assumption 1 convergence is not global, though (W-SVM) is feasible."""
