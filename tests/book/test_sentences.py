@@ -154,7 +154,10 @@ def test_the_routes_take_the_time_that_they_state():
     page = (ROOT / "book/routes.md").read_text(encoding="utf8")
     routes = dict(re.findall(r"^## ([\w-]+ \w+)[,:](.*?)(?=^## |\Z)", page, re.M | re.S))
     first = list(parts())[1:6]
-    assert (first[0], first[-1]) == ("The phenomenon", "Real networks") and "a hundred words" in page
+    assert (first[0], first[-1]) == (
+        "The phenomenon",
+        "Real networks",
+    ) and "a hundred words" in page
     week = "\n".join(f"1. *{name}*" for name in first)
     assert HOURS.keys() <= routes.keys()
     for name, hours in HOURS.items():
