@@ -65,7 +65,11 @@ def axe_source() -> str:
 
 
 def prepare(page: Page, source: str, formulas: int = 3) -> None:
-    """Open what opens on a click, and load axe."""
+    """Open what opens on a click, and load axe.
+
+    What the laboratory says of its last run is pale, no longer true, while it computes another.
+    """
+    page.wait_for("!document.querySelector('.lab[data-state=running]')")
     page.evaluate(source + "; 0")
     page.evaluate(OPENED % formulas + DRAWN)
 
