@@ -25,6 +25,7 @@ SHEET = "book.css"
 PRELOAD = r'[ \t]*<link rel="preload"[^>]*>\n?'
 # What a reader has chosen is kept by the browser. One that keeps nothing, or no more, is given a
 # memory that lasts as long as the page, so that no script stops. What is no choice counts as none.
+# And a page that is opened at its beginning is `unseen` until a part of it has been painted.
 CHOICE = """{
       for (const name of ["localStorage", "sessionStorage"]) {
         try {
@@ -46,6 +47,12 @@ CHOICE = """{
       const own = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
       document.documentElement.dataset.mode = chosen ? mode : "auto";
       document.documentElement.dataset.theme = chosen ? mode : own;
+      if (!location.hash && performance.getEntriesByType("navigation")[0]?.type === "navigate") {
+        const {classList} = document.documentElement, seen = () => classList.remove("unseen");
+        classList.add("unseen");
+        new PerformanceObserver(seen).observe({type: "paint", buffered: true});
+        addEventListener("load", seen);
+      }
     }"""
 # Pattern, what stands for it, and why; none of them finds itself again in what it wrote.
 ON_EVERY_PAGE = [

@@ -214,3 +214,18 @@ def test_the_search_leads_to_the_place_that_it_names(browser):
             break
     assert len(found) == 10
     assert {place: top for place, top in found.items() if top is not None} == {}
+
+
+UNSEEN = "document.documentElement.classList.contains('unseen')"
+WATCH = """window.was = false; new MutationObserver(() => {
+  window.was ||= document.documentElement?.classList.contains("unseen") ?? false;
+}).observe(document, {subtree: true, childList: true, attributes: true});"""
+
+
+def test_a_page_waits_for_its_first_paint_alone_and_with_an_anchor_for_nothing(browser):
+    for anchor, waits in (("", True), ("sec-theorem1-break", False)):
+        with window(browser, 1200) as tab:
+            tab.add_init_script(WATCH)
+            tab.goto(address("book/paper/theorem1", anchor))
+            tab.wait_for_function(f"!{UNSEEN}")
+            assert tab.evaluate("window.was") == waits

@@ -115,6 +115,8 @@
     if (!ends && told === opened) return;
     told = opened;
     const { look, todo, done, next } = lab.PRESETS[opened] ?? {};
+    if (opened) get("look").removeAttribute("style");
+    else get("look").style.minHeight = `${get("look").offsetHeight}px`; // a held token stays where it is
     get("look").innerHTML = !opened ? "A set-up of your own: the address of this page holds it."
       : ends && done({ setup, problem, ends }) ? `<span class="done"><span aria-hidden="true">✓</span> Done:</span> ${next}`
       : `${title()} ${look} <b>Try:</b> ${todo}`;
