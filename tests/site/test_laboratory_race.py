@@ -127,7 +127,7 @@ def test_it_begins_at_the_beginning_and_plays_to_the_end_in_four_seconds(browser
     assert browser.evaluate(SHARE) == 0 and lab.ask("readout").startswith("Step 0:")
     begun = time.monotonic()
     browser.tab.click("[data-lab=play]")
-    assert lab.ask("play") == "Pause"
+    assert lab.ask("play") == "Pause" and lab.ask("readout", "ariaLive") == "off"
     browser.wait_for(f"{SHARE} > 0.4")
     assert 0.4 < browser.evaluate(SHARE) < 1
     browser.wait_for(
@@ -135,6 +135,7 @@ def test_it_begins_at_the_beginning_and_plays_to_the_end_in_four_seconds(browser
     )
     assert 3.5 < time.monotonic() - begun < 12  # a slow machine draws few frames, and is on time
     lab.wait()
+    assert lab.ask("readout", "ariaLive") == "polite"
     assert browser.evaluate("location.hash") == "#first-picture&at=10000"
     browser.tab.click("[data-lab=play]")  # from the beginning again
     browser.wait_for(f"{SHARE} > 0 && {SHARE} < 0.5")

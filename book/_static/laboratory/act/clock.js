@@ -4,10 +4,11 @@
   "use strict";
   const SECONDS = 4, STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
-  // `show(step)` draws a step, `now()` says which is shown, `last()` where the run ends.
+  // `show(step)` draws a step, `now()` says which is shown, `last()` where the run ends; a `readout` of
+  // steps is not read aloud while they run by.
   lab.Clock = class {
-    constructor(button, { show, now, last, stopped }) {
-      Object.assign(this, { button, show, now, last, stopped, frame: 0 });
+    constructor(button, { show, now, last, stopped, readout = null }) {
+      Object.assign(this, { button, show, now, last, stopped, readout, frame: 0 });
       button.addEventListener("click", () => (this.frame ? this.stop() : this.start()));
     }
 
@@ -34,6 +35,7 @@
     say(word) {
       this.button.textContent = word; // its sign is drawn by the sheet
       this.button.classList.toggle("playing", word === "Pause");
+      if (this.readout) this.readout.ariaLive = word === "Pause" ? "off" : "polite";
     }
   };
 })((globalThis.Laboratory ??= {}));

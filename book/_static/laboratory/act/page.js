@@ -141,7 +141,7 @@
 
   // --- what the reader does --------------------------------------------------------------------
 
-  const clock = new lab.Clock(get("play"), { show, now: () => setup.at, last: () => setup.steps, stopped: keepAddress });
+  const clock = new lab.Clock(get("play"), { show, now: () => setup.at, last: () => setup.steps, stopped: keepAddress, readout: get("readout") });
   function show(step) {
     setup.at = step;
     if (race) draw();
