@@ -77,10 +77,10 @@ def plot_check(
     drawn = _drawable(checks)
     titles = [titles] if isinstance(titles, str) else titles
     titles = [check.statement for check in drawn] if titles is None else titles
-    titles = _one_each("titles", several("titles", titles, "texts"), drawn)
+    titles = _one_each("titles", several("titles", titles, "texts"), drawn, "the statements")
     named = [ylabel] * len(drawn) if isinstance(ylabel, str) else ylabel
     named = several("ylabel of plot_check", named, "texts")
-    ylabels = _one_each("ylabel", named, drawn)
+    ylabels = _one_each("ylabel", named, drawn, "'value'")
     titles = [textwrap.fill(title, 62 if len(drawn) == 1 else 29) for title in titles]
     lines = 0.2 * (max(title.count("\n") for title in titles) + 1)
     senses = {check.sense for check in drawn}
@@ -97,14 +97,14 @@ def plot_check(
     return draw_panels(panels, draw, ax, height=2.5 + lines, single=4.0 + lines)
 
 
-def _one_each(name: str, texts, drawn: list[Check]) -> list[str]:
+def _one_each(name: str, texts, drawn: list[Check], usual: str) -> list[str]:
     texts = [str(each) for each in texts]
     if len(texts) != len(drawn):
         raise RangeError(
             name,
             expected=f"one a panel, {len(drawn)}",
             got=str(len(texts)),
-            remedy="leave them out to see the statements",
+            remedy=f"leave them out to see {usual}",
         )
     return texts
 
