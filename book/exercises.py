@@ -2,6 +2,9 @@
 
 What is right stands in `exercises.toml`, which a chapter's own solution has to pass as well: each
 solution ends with such a call. So an answer that the runs contradict would stop the book.
+
+The page itself checks by `marks`: salted hashes, so that no answer can be read off by accident.
+Who wants to know it opens the solution.
 """
 
 import difflib
@@ -57,6 +60,31 @@ class Exercise:
     among: tuple[str, ...] = ()
 
     @property
+    def marks(self) -> list[tuple[float, int]]:
+        """For each part of the answer where its cells begin, and the hash of the right cell.
+
+        A number is right within a factor of 1 - `within`, so on a logarithmic scale all that is
+        right is one interval; a grid of such intervals that has it as one of its cells tells no
+        more than its place in a cell. What is exact, and a zero, needs no grid.
+        """
+        if isinstance(self.value, bool | int | str):
+            return [(0.0, hashed(self.label, 0, str(self.value).lower()))]
+        marks = []
+        for place, right in enumerate(np.ravel(self.value)):
+            cell, offset = "0", 0.0
+            if right:
+                scaled = math.log(abs(right)) / self.width
+                offset = scaled - math.floor(scaled)
+                cell = f"{'-' if right < 0 else '+'}{math.floor(scaled)}"
+            marks.append((offset, hashed(self.label, place, cell)))
+        return marks
+
+    @property
+    def width(self) -> float:
+        """The logarithm of the ratio between the largest and the smallest right answer."""
+        return -2 * math.log1p(-self.within)
+
+    @property
     def asks(self) -> str:
         """What kind of answer is expected."""
         if isinstance(self.value, bool):
@@ -109,6 +137,14 @@ class Exercise:
 
     def __repr__(self) -> str:
         return f"{self.label}: answer with .check(...), {self.asks}"
+
+
+def hashed(label: str, place: int, cell: str) -> int:
+    """FNV-1a in 32 bits, which `exercises.js` has in three lines."""
+    found = 2166136261
+    for byte in f"{label}/{place}/{cell}".encode():
+        found = (found ^ byte) * 16777619 % 2**32
+    return found
 
 
 @cache

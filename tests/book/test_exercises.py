@@ -7,10 +7,11 @@ import nbformat
 import numpy as np
 import pytest
 import torch
-from attnbias_exercises import without_solutions
+from attnbias_exercises import form, without_solutions
+from exercise_answers import answers_about
 
 from attnbias.errors import RangeError
-from book.exercises import Exercise, exercise, heading, read_answers
+from book.exercises import Exercise, exercise, hashed, heading, read_answers
 from tools.chapters import notebook_sources
 from tools.sync_notebooks import read_source
 
@@ -62,6 +63,39 @@ def test_a_word_is_one_of_several():
 def test_another_kind_of_answer_is_told_what_is_expected(value, answer, kind):
     said = one(value).check(answer)
     assert not said and repr(said).startswith(kind) and "is expected" in repr(said)
+
+
+def taken(kept, answer):
+    """Whether `exercises.js` takes an answer: its arithmetic once more."""
+    answers = np.ravel(np.asarray(answer, float)) if kept.among == () else [answer]
+    for place, (one, (offset, mark)) in enumerate(zip(answers, kept.marks, strict=True)):
+        if isinstance(kept.value, int):
+            cells = [str(bool(one)).lower() if isinstance(kept.value, bool) else f"{one:g}"]
+        elif kept.among:
+            cells = [one]
+        else:
+            cells = ["0"] if abs(one) <= kept.within else []
+            sign = "-" if one < 0 else "+"
+            cells += [f"{sign}{round(math.log(abs(one)) / kept.width - offset)}"] if one else []
+        if mark not in [hashed(kept.label, place, cell) for cell in cells]:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("label", read_answers())
+def test_the_page_takes_what_the_notebook_takes(label):
+    kept = exercise(label)
+    said = [(taken(kept, answer), bool(kept.check(answer))) for answer in answers_about(kept)]
+    assert [page for page, _ in said] == [notebook for _, notebook in said]
+    assert {notebook for _, notebook in said} == {True, False}
+
+
+def test_the_form_tells_neither_the_answer_nor_the_mark_of_another():
+    kept = exercise("ex-svm-corner")
+    assert not any(str(right) in form(kept) for right in kept.value)
+    other = Exercise("ex-other", kept.value, kept.section)
+    assert not {mark for _, mark in kept.marks} & {mark for _, mark in other.marks}
+    assert form(kept).count("<input") == 3 and form(exercise("ex-global-two")).count("<option") == 3
 
 
 def test_a_label_that_nobody_has_is_refused_and_the_nearest_named():
