@@ -2,6 +2,7 @@
 
 import ast
 import email
+import os
 import re
 import shutil
 import subprocess
@@ -39,14 +40,14 @@ def clean_copy(target: Path) -> Path:
     for folder in ("attnbias", *FOREIGN, "tests", "proofs"):
         if (ROOT / folder).exists():  # of a clone
             shutil.copytree(ROOT / folder, target / folder, ignore=ignore)
-    for file in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
+    for file in ("pyproject.toml", ".gitignore", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, target / file)
     return target
 
 
-def build(kind: str, target: Path) -> Path:
-    """Build an "sdist" or a "wheel" with the installed setuptools; returns the file."""
-    call = f"import sys, setuptools.build_meta as b; print(b.build_{kind}(sys.argv[1]))"
+def build(kind: str, target: Path, environment: dict[str, str] | None = None) -> Path:
+    """Build an "sdist" or a "wheel" with the installed hatchling; returns the file."""
+    call = f"import sys, hatchling.build as b; print(b.build_{kind}(sys.argv[1]))"
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [sys.executable, "-c", call, str(target.resolve())],
@@ -54,6 +55,7 @@ def build(kind: str, target: Path) -> Path:
             capture_output=True,
             text=True,
             check=True,
+            env={**os.environ, **(environment or {})},
         )
     return target / done.stdout.splitlines()[-1]
 
@@ -94,6 +96,14 @@ def test_the_wheel_holds_the_library_and_nothing_else(wheel):
     assert {"attnbias/py.typed", "attnbias/data/files/mnist01.npz"} <= found
 
 
+@pytest.mark.parametrize("kind", ["sdist", "wheel"])
+def test_two_builds_are_the_same_bytes(kind, tmp_path):
+    built = [build(kind, tmp_path / name).read_bytes() for name in ("one", "two")]
+    assert built[0] == built[1]
+    old = build(kind, tmp_path / "old", {"SOURCE_DATE_EPOCH": "1700000000"})
+    assert old.read_bytes() != built[0]  # so the bytes do follow what a build is told
+
+
 def own_tests() -> list[Path]:
     """The tests of the library, and what they share."""
     beside = [path for path in (ROOT / "tests").glob("*.py") if not path.name.startswith("nbval")]
@@ -103,7 +113,7 @@ def own_tests() -> list[Path]:
 def test_the_sdist_holds_the_library_and_its_own_tests_without_the_book(tmp_path):
     found = names(build("sdist", tmp_path))
     tests = {path.relative_to(ROOT).as_posix() for path in own_tests()}
-    assert {"pyproject.toml", "setup.py", "README.md", "LICENSE"} | library_files() | tests <= found
+    assert {"pyproject.toml", "README.md", "LICENSE"} | library_files() | tests <= found
     assert {name for name in found if name.startswith("tests/")} == tests and len(tests) > 80
     assert {name for name in found if name.split("/")[0] in FOREIGN} == set()
 
