@@ -81,7 +81,7 @@ _CHAPTERS = {
     4: "chap-fine-tuning",
     6: "chap-vision",
     7: "chap-vision",
-    10: "chap-figure10",
+    10: "chap-head-training",
 }
 _MNIST, _CIFAR = _VIT.format(40), _VIT.format(80)
 
