@@ -20,7 +20,7 @@ READY := $(VENV)/.ready
 RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
 
-.PHONY: help env check test proofs shake book pdf serve lab links lint format bench gpu fuzz mutants evaluate notebooks ledger constraints clean
+.PHONY: help env check test proofs shake book pdf serve lab links lint format bench gpu fuzz mutants evaluate reproduce notebooks ledger constraints clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -86,6 +86,9 @@ bench: $(READY)  ## the speed ratios
 
 evaluate: $(READY)  ## does this machine find what the book says? A sample, in ten minutes (ARGS=--all: coq as well)
 	$(RUN) -m tools.evaluate $(ARGS)
+
+reproduce: $(READY)  ## list the recorded results, how each is made and how long it takes (ARGS=forecast makes that one)
+	$(RUN) -m tools.reproduce $(ARGS)
 
 gpu: $(if $(GIVEN),,$(READY))  ## what a GPU alone can say, in 40 minutes and without a network (DEVICE=cpu tries it; PYTHON=python3 installs nothing)
 	$(or $(GIVEN),$(RUN)) -m benchmarks.gpu --device $(DEVICE) $(ARGS)
