@@ -99,7 +99,8 @@ def test_every_direct_dependency_is_pinned_except_torch():
 
 def test_no_package_index_is_written_into_the_repository():
     files = ["pyproject.toml", "Makefile", "environment.yml", ".ci/run", ".github/workflows/ci.yml"]
-    files += [str(path.relative_to(ROOT)) for path in (ROOT / "requirements").iterdir()]
+    folder = (ROOT / "requirements").rglob("*")
+    files += [str(path.relative_to(ROOT)) for path in folder if path.is_file()]
     text = {name: (ROOT / name).read_text(encoding="utf8") for name in files}
     assert {name for name, content in text.items() if INDEX_OPTION.search(content)} == set()
 
@@ -123,3 +124,13 @@ def test_make_lab_finds_its_packages_in_the_environment():
     assert {"jupyterlab", "jupytext", "mypy"} <= set(pins())
     makefile = (ROOT / "Makefile").read_text(encoding="utf8")
     assert "$(VENV)/bin/jupyter lab" in makefile and "$(VENV)/bin/mypy" in makefile
+
+
+def test_the_browser_is_locked_by_the_hash_of_each_archive():
+    folder = ROOT / "requirements/browser"
+    wanted = json.loads((folder / "package.json").read_text())["dependencies"]
+    packages = json.loads((folder / "package-lock.json").read_text())["packages"]
+    assert packages.pop("")["dependencies"] == wanted
+    assert all(each["integrity"].startswith("sha512-") for each in packages.values())
+    node = (folder / "node.txt").read_text().replace(" \\\n    ", " ").splitlines()
+    assert node and all(re.fullmatch(PIN, line) for line in node)

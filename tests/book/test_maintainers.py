@@ -2,9 +2,11 @@
 
 import json
 import re
+import tomllib
 
 import pytest
 import test_book
+import yaml
 
 from attnbias import __version__, _records, errors, experiments
 from attnbias._records import read_table
@@ -112,9 +114,28 @@ def test_every_name_that_the_page_calls_a_table_is_one():
         assert re.search(rf"^{name}\b.*=", (ROOT / path).read_text(), re.M), f"{name} in {path}"
 
 
-def test_the_version_stands_the_same_in_its_three_files():
-    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.M).group(1)
-    assert {version(ROOT), __version__, cited} == {__version__}
+def test_the_version_stands_the_same_wherever_it_stands():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf8"))
+    files = [json.loads((ROOT / name).read_text()) for name in (".zenodo.json", "codemeta.json")]
+    assert {version(ROOT), cited["version"], *(each["version"] for each in files)} == {__version__}
+    # the release's workflow compares its tag with the library's own
+    assert "attnbias.__version__" in (ROOT / ".github/workflows/release.yml").read_text()
+    titles = {cited["title"], files[0]["title"]}
+    assert len(titles) == 1 and titles.pop().startswith(f"{files[1]['name']}: ")
+    keywords = [set(each["keywords"]) for each in files]
+    with (ROOT / "pyproject.toml").open("rb") as stream:
+        assert keywords == 2 * [set(tomllib.load(stream)["project"]["keywords"])]
+
+
+def test_the_licence_of_each_bundled_file_is_named_as_beside_it():
+    page = (ROOT / "book/licences.md").read_text(encoding="utf8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    folder = ROOT / "attnbias/data/files"
+    for path in (p for p in folder.iterdir() if p.suffix != ".md"):
+        (row,) = (line for line in rows if f"`{path.name}`" in line.split("|")[1])
+        said = (folder / f"{path.name.split('.')[0]}.md").read_text(encoding="utf8")
+        for licence in re.findall(r"CC BY-SA \d\.\d|CC0|Apache|MIT", row.split("|")[3]):
+            assert licence in said, f"{path.name}: {licence}"
 
 
 # The files in book/results that the library reads back.
