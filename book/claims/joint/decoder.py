@@ -41,7 +41,7 @@ def _slow(run: Trace, _) -> np.ndarray:
     return 1e-2 / np.maximum(run.step, 1.0) ** 0.25
 
 
-@claim("c", "check_theorem4(", "Theorem 4 = 10", "chap-joint-u", show="margin")
+@claim("c", "check_theorem4(", "Theorem 4 = 10", "chap-joint-w", show="margin")
 @refuted("the fraction falls like t^-.05", joint_moving=bent(-0.05, "scores"))
 @refuted("|u| is three times what it was", joint_moving=series(u_norm=lambda _, old: 3 * old))
 def theorem4(e):
@@ -78,7 +78,7 @@ def u_rate(e):
     "b",
     '"averages": solve_u_svm(averages)',
     "Section 4.2, before (u-SVM)",
-    "chap-joint-u",
+    "chap-joint-w",
     show="nearer",
 )
 @refuted("attention stays at 1/2", joint_moving=series(log_nonopt_score=math.log(0.5)))
