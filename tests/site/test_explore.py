@@ -18,7 +18,7 @@ FIGURES = {
     "slider-one-angles": "one_picture",
     "slider-one-attention": "one_picture",
     "mnist-slider": "mnist",
-    "slider-step-paths": "step_sizes",
+    "slider-step-paths": "broken_steps",
     "slider-attention-map-along-the-run": "sparsification",
     "slider-svm-support": "attention_svm",
     "slider-bad-angle": "bad_start",
