@@ -110,7 +110,7 @@ def unique_optimum(e):
     return "Gaussian tokens and decoders of ten shapes; that ties are a null set is by definition"
 
 
-@claim("a", "", "Section 2, after Definition 1", "chap-tokens")
+@claim("a", "", "Section 2, after Definition 1", "chap-attention-layer")
 def selection(e):
     """Selecting the optimal tokens minimises the loss for a fixed decoder."""
     for seed, made in enumerate(instances()):
