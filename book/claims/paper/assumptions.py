@@ -84,7 +84,7 @@ def _rises(run: Trace) -> Trace:
 STALLS = {"train": retold(W_alignment_error=0.5)}
 
 
-@claim("a", "check_assumption1(make_example1", "Section 3.1, Example 1", "chap-gaussian-tokens")
+@claim("a", "check_assumption1(make_example1", "Section 3.1, Example 1", "chap-near-orthogonality")
 @refuted("all tokens share a direction", make_example1=_correlated)
 def assumption1_example1(e):
     """In high dimension Example 1 satisfies Assumption 1."""
@@ -97,7 +97,7 @@ def assumption1_example1(e):
     return f"{LARGE_WORDS}; at Figure 2's 10, 6, 200 it fails by a factor of {figure:.3g}"
 
 
-@claim("a", "check_lemma6(", "Lemma 6", "chap-gaussian-tokens")
+@claim("a", "check_lemma6(", "Lemma 6", "chap-near-orthogonality")
 @refuted("all tokens share a direction", make_example1=_correlated)
 def lemma6(e):
     """In high dimension the tokens of Example 1 are nearly orthogonal with high probability."""
@@ -105,7 +105,7 @@ def lemma6(e):
     return LARGE_WORDS
 
 
-@claim("a", "check_assumption2(data", "Section 3.1, Lemma 6", "chap-equal-scores")
+@claim("a", "check_assumption2(data", "Section 3.1, Lemma 6", "chap-near-orthogonality")
 @refuted("a decoder off by a thousandth", make_example1=_unequal)
 def assumption2_example1(e):
     """In Example 1 a suitable decoder satisfies Assumption 2."""
@@ -132,7 +132,11 @@ def antipodal(e):
 
 
 @claim(
-    "a", "train(data, NGD", "Section 3.1, after Assumption 1", "chap-equal-scores", show="fallen"
+    "a",
+    "train(data, NGD",
+    "Section 3.1, after Assumption 1",
+    "chap-near-orthogonality",
+    show="fallen",
 )
 @refuted("no gap ever falls", train=each(_rises))
 def assumption1_alone(e):
@@ -195,7 +199,7 @@ def cone(e):
     "a",
     "check_assumption1(make_example1",
     "Section 3.1, after Assumption 2",
-    "chap-gaussian-tokens",
+    "chap-near-orthogonality",
     show="turns",
 )
 @refuted("NGD stays at 1 - cosine 0.5", **STALLS)

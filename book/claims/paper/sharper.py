@@ -147,7 +147,7 @@ def trap(e):
     )
 
 
-@claim("c", "check_assumption1_feasible(data", chapter="chap-near-orthogonality", show="margin")
+@claim("c", "check_assumption1_feasible(data", chapter="chap-feasible", show="margin")
 @refuted("margins a hundred times smaller", margin_of=lambda margin: margin / 100)
 def assumption1_feasible(e):
     """Assumption 1 implies that (W-SVM) is feasible."""
