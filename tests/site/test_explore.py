@@ -16,7 +16,6 @@ from tools.files import SITE
 CHAPTERS = SITE / "book/paper"
 FIGURES = {
     "slider-one-angles": "one_picture",
-    "slider-one-attention": "one_picture",
     "mnist-slider": "mnist",
     "slider-step-paths": "broken_steps",
     "slider-attention-map-along-the-run": "sparsification",
@@ -27,7 +26,6 @@ FIGURES = {
 }
 ALONG_A_RUN = {  # and which of their controls goes along it
     "slider-one-angles": 0,
-    "slider-one-attention": 0,
     "mnist-slider": 0,
     "slider-attention-map-along-the-run": 0,
     "slider-fig3-norms": 1,
