@@ -2,6 +2,7 @@
 
 * A box whose label stands in `checked.toml` ends with the badge, a link to its statement on the
   page; ``{rocq}`label` `` is the badge in running text, for an equation.
+* ``{checked} LABEL`` is the statement of one box, closed, for the page of its proof.
 * ``{checked} statements`` lists, chapter by chapter, the boxes with their text in Spec.v;
   ``{checked} definitions`` has what Spec.v says before them; ``{checked} axioms`` has what they
   rest on.
@@ -126,7 +127,7 @@ def fenced(language: str, text: str) -> list[str]:
 
 
 class CheckedTable(Generated):
-    """``{checked} statements``, ``{checked} definitions`` and ``{checked} axioms``."""
+    """``{checked}`` with a label, or with statements, definitions or axioms."""
 
     required_arguments = 1
     kept, source = STATE, SOURCE
@@ -134,7 +135,10 @@ class CheckedTable(Generated):
     def lines(self, state: Checked) -> list[str]:
         for path in (state.spec.path, state.spec.closed):
             self.env.note_dependency(str(path))
-        return getattr(self, self.arguments[0])(state)
+        asked = self.arguments[0]
+        return (
+            self.closed(asked, state.spec) if asked in state.boxes else getattr(self, asked)(state)
+        )
 
     def statements(self, state: Checked) -> list[str]:
         out, chapter = [], ""
@@ -150,8 +154,11 @@ class CheckedTable(Generated):
         name = box.linked("Equation ") + title
         extent = f"In part: {entry.part}" if entry.part else "All of it"
         out = [f"[{name}]{{#rocq-{box.label}}}. {extent}.", entry.note, ""]
-        text = fenced("coq", spec.statements[name_of(box.label)])
-        return [*out, "::::{dropdown} The statement in Rocq", "", *text, "::::", ""]
+        return [*out, *self.closed(box.label, spec)]
+
+    def closed(self, label: str, spec: Spec) -> list[str]:
+        text = fenced("coq", spec.statements[name_of(label)])
+        return ["::::{dropdown} The statement in Rocq", "", *text, "::::", ""]
 
     def definitions(self, state: Checked) -> list[str]:
         out = []

@@ -17,6 +17,7 @@ from tools.files import ROOT
 
 MAPPING = Path(__file__).with_name("statements.toml")
 PAGES = Path(__file__).parent.parent / "reference"
+PROOFS = Path(__file__).parent.parent / "proofs"
 BOX = re.compile(
     r"^```\{prf:(theorem|lemma|definition|assumption|condition|proposition|corollary|example)\}"
     r"[ ]?([^\n]*)\n:label: (\S+)\n(.*?)^```",
@@ -29,7 +30,7 @@ PAPER = re.compile(r"(theorem|lemma|definition|assumption|condition|eq-paper)-\d
 
 @dataclass(frozen=True)
 class Statement:
-    """A box or a numbered equation of a chapter."""
+    """A box or a numbered equation of a chapter or of a page of proofs."""
 
     label: str
     kind: str
@@ -105,7 +106,8 @@ def read_statements(mapping: Path = MAPPING) -> dict[str, Statement]:
         If the mapping has a label that no chapter has.
     """
     given = tomllib.loads(mapping.read_text(encoding="utf8"))
-    found = {kept.label: kept for page in notebook_sources() for kept in read_chapter(page)}
+    pages = [*notebook_sources(), *sorted(PROOFS.glob("*.md"))]
+    found = {kept.label: kept for page in pages for kept in read_chapter(page)}
     refuse(mapping, {"labels of boxes or equations of the chapters": set(given) - set(found)})
     for label, value in given.items():
         field = {"note": value} if isinstance(value, str) else {"names": tuple(value)}

@@ -33,6 +33,14 @@ def told(text: str) -> list[str]:
     return lines
 
 
+def looked_at(text: str) -> int:
+    """The displayed formulas and the pictures on the way."""
+    text = re.sub(r"^`{3,}\{solution-start\}.*?\{solution-end\}", "", text, flags=re.S | re.M)
+    text = re.sub(r"^(:{3,}|`{4,})\{dropdown\}.*?^\1 *$", "", text, flags=re.S | re.M)
+    pictures = re.findall(r"^`{3,}\{(?:glue:)?figure\}|^:{3,}\{figure\}", text, re.M)
+    return len(re.findall(r"^\$\$(?!.*\$\$)", text, re.M)) // 2 + len(pictures)
+
+
 def words(text: str) -> int:
     return sum(bool(re.search(r"\w", word)) for line in told(text) for word in line.split())
 
@@ -43,6 +51,12 @@ def test_words_in_closed_boxes_do_not_count_and_those_of_a_theorem_do():
     shown = "```{prf:theorem} Name\n:label: here\n\nfor all $a > b$\n$$\na + b\n$$\n```\n"
     assert words("---\na: b\n---\n" + closed + solved) == 0
     assert words(shown + "and - two\n% no comment\n") == 5
+
+
+def test_formulas_and_pictures_count_where_they_are_seen():
+    shown = "$$\nx\n$$ (eq-a)\n\n```{glue:figure} a\n```\n"
+    closed = "::::{dropdown} Proof\n$$\ny\n$$\n::::\n"
+    assert looked_at(shown + closed) == 2 and looked_at(closed) == 0
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=IDS)

@@ -9,12 +9,13 @@ import pytest
 
 from book.rounding import round_down, round_up
 from tests.book.test_book import IDS, SOURCES
-from tests.book.test_length import words
+from tests.book.test_length import looked_at, words
 from tools.chapters import ROOT, toc_parts
 from tools.sync_notebooks import code_cells, read_stored
 
 SMALL = 10  # of fewer the reader gets the count
-SPEED = 100  # words a minute, as the page of routes says
+SPEED = 200  # words a minute, as the page of routes says
+LOOK = 2  # minutes for a displayed formula or a picture
 UP = r"at most|no more than|less than|within|up to|never exceeds"
 DOWN = r"at least|no less than|or more than"
 GLUED = r"(?:a factor of |about )?\{glue:text\}`([\w-]+)"
@@ -30,7 +31,7 @@ ABSOLUTE = re.compile(
 )
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")]
 PAGES += sorted((ROOT / "book").glob("*.md"))
-HOURS = {"Thirty minutes": 0.5, "Two hours": 2, "Eight hours": 8, "Eighteen hours": 18}
+HOURS = {"Ten minutes": 1 / 6, "Two hours": 2, "Five hours": 5, "Ten hours": 10}
 
 
 def code_of(source: Path) -> list[str]:
@@ -134,30 +135,33 @@ def parts() -> dict[str, list[str]]:
     }
 
 
-def minutes(route: str) -> float:
-    """How long its chapters take at the page's speed; of two that are offered, the longer one."""
+def minutes(page: str) -> float:
+    """How long a page takes at the speed that the page of routes states."""
+    return words(page) / SPEED + LOOK * looked_at(page)
+
+
+def length(route: str) -> float:
+    """The minutes of a route's chapters; of two that are offered, those of the longer one."""
     groups, by_name = parts(), {}
     for page in (page for group in groups.values() for page in group):
-        by_name |= dict.fromkeys(re.findall(r"^\((chap-[\w-]+)\)=", page, re.M), words(page))
-    total = 0
+        by_name |= dict.fromkeys(re.findall(r"^\((chap-[\w-]+)\)=", page, re.M), minutes(page))
+    total = 0.0
     for item in re.findall(r"^\d\. .*$", route, re.M):
         named = [by_name[name] for name in re.findall(r"\{ref\}`(chap-[\w-]+)`", item)]
-        whole = [words(page) for name in groups if f"*{name}*" in item for page in groups[name]]
+        whole = [minutes(page) for name in groups if f"*{name}*" in item for page in groups[name]]
         total += sum(whole) + (max(named) if " if you have " in item else sum(named))
-    return total / SPEED
+    return total
 
 
 def test_the_routes_take_the_time_that_they_state():
     page = (ROOT / "book/routes.md").read_text(encoding="utf8")
-    routes = dict(re.findall(r"^## ([\w-]+ \w+)[,:](.*?)(?=^## |\Z)", page, re.M | re.S))
+    found = re.findall(r"^## ([\w-]+ \w+)[,:](.*?)(?=^## |\Z)", page, re.M | re.S)
+    routes = [(name, route) for name, route in found if name != "A course"]
+    assert "two hundred words a minute, and two minutes for each displayed formula" in page
     first = list(parts())[2:7]
-    assert (first[0], first[-1]) == (
-        "The phenomenon",
-        "Real networks",
-    ) and "a hundred words" in page
+    assert (first[0], first[-1]) == ("The phenomenon", "Real networks")
     week = "\n".join(f"1. *{name}*" for name in first)
-    assert HOURS.keys() <= routes.keys()
-    for name, hours in HOURS.items():
-        factor = 1 if hours <= 2 else 2  # figures, bets, proofs and an exercise
-        taken = factor * minutes(week if name == "Eighteen hours" else routes[name]) / 60
-        assert 0.85 * hours < taken < 1.05 * hours, name
+    assert list(dict.fromkeys(name for name, _ in routes)) == list(HOURS)
+    for name, route in routes:
+        taken = length(week if name == "Ten hours" else route) / 60
+        assert 0.85 * HOURS[name] < taken < 1.05 * HOURS[name], (name, taken)
