@@ -20,7 +20,7 @@ FIGURES = {
     "slider-step-paths": "broken_steps",
     "slider-attention-map-along-the-run": "sparsification",
     "slider-svm-support": "attention_svm",
-    "slider-bad-angle": "bad_start",
+    "slider-bad-angle": "starts",
     "slider-fig2-window": "figure2",
     "slider-fig3-norms": "figure3",
 }

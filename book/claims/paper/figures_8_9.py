@@ -22,7 +22,7 @@ digits = Figure(
     claim,
     "MNIST digits, n, T = 20, 6, ten seeds",
     source="Appendix C.2, Fig. 9",
-    chapter="chap-mnist",
+    chapter="chap-bad-start",
 )
 
 

@@ -120,7 +120,7 @@ def lemma7_rules(e):
     return f"GD and Polyak; {EDGE}"
 
 
-@claim("a", "train(data, Polyak(10.0)", "Section 3.3", "chap-bad-start", show="complete")
+@claim("a", "train(data, Polyak(10.0)", "Section 3.3", "chap-starts", show="complete")
 @refuted("capped runs diverge as well", train=each(_diverges))
 @refuted(
     "the loss of capped runs ends above its start",
