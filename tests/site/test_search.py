@@ -68,7 +68,7 @@ def test_each_statement_of_the_paper_is_found_first_with_its_place(search):
     ("query", "place"),
     [
         ("Figure 4", "book/paper/fine_tuning.html"),
-        ("figure 9", "book/paper/bad_start.html#sec-mnist-figure"),
+        ("figure 9", "book/paper/bad_start.html"),
         ("Implicit bias rate", "book/paper/theorem1.html#theorem-1"),
         ("logit gap", "book/notation.html#term-logit-gap"),
         ("Polyak", "book/paper/polyak.html"),
