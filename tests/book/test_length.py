@@ -6,6 +6,7 @@ import pytest
 
 from tests.book.test_book import IDS, SOURCES
 
+LINES = 15  # of a cell that is shown: a longer one is folded
 WORDS = 2_800  # of prose, captions, tables and bets; not of code, formulas, dropdowns or solutions
 FENCE = re.compile(r"^(`{3,}|:{3,})(.*)$")
 APART = ("{code", "{dropdown}", "python", "{bibliography}")
@@ -62,3 +63,23 @@ def test_formulas_and_pictures_count_where_they_are_seen():
 @pytest.mark.parametrize("source", SOURCES, ids=IDS)
 def test_a_chapter_is_read_in_one_sitting(source):
     assert words(source.read_text(encoding="utf8")) <= WORDS
+
+
+def shown_too_long(text: str) -> list[str]:
+    """First lines of the cells that show more code than a reader takes in; solutions are closed."""
+    text = re.sub(r"^`{3,}\{solution-start\}.*?\{solution-end\}", "", text, flags=re.S | re.M)
+    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", text, re.S | re.M)
+    open_cells = [c for c in cells if not re.search(r"^:tags:.*\b(?:hide|remove)-", c, re.M)]
+    codes = [re.sub(r"^:.*$", "", cell, flags=re.M).strip() for cell in open_cells]
+    return [code.splitlines()[0] for code in codes if len(code.splitlines()) > LINES]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=IDS)
+def test_no_cell_shows_more_than_a_few_lines(source):
+    assert shown_too_long(source.read_text(encoding="utf8")) == []
+
+
+def test_a_long_cell_is_noticed_unless_it_is_folded():
+    cell = "```{{code-cell}} ipython3\n{}a = 1\n" + 15 * "b = 2\n" + "```\n"
+    assert shown_too_long(cell.format("")) == ["a = 1"]
+    assert shown_too_long(cell.format(":tags: [hide-input]\n\n")) == []
