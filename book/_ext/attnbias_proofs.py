@@ -12,6 +12,7 @@ from docutils import nodes
 from generated import boxes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx_proof.nodes import proof_node
 
 from tools.files import ROOT
 
@@ -37,6 +38,16 @@ def link_proofs(app: Sphinx, doctree: nodes.document) -> None:
             content += nodes.paragraph("", "", link, classes=["checked-by"])
 
 
+def keep_anchors(app: Sphinx, doctree: nodes.document) -> None:
+    """The page has no place for the ids of a proof: they stand on an anchor before it."""
+    for proof in list(doctree.findall(proof_node)):
+        if proof["ids"]:
+            anchor = nodes.target("", "", ids=proof["ids"])
+            proof.parent.insert(proof.parent.index(proof), anchor)
+            proof["ids"] = []
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-read", link_proofs, priority=390)  # above what checked it
+    app.connect("doctree-read", keep_anchors, priority=900)  # labels know their ids by then
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -98,7 +98,7 @@ def test_every_extra_is_there():
 
 
 def test_the_lines_for_a_model_of_ones_own_bring_their_imports():
-    block = CHAPTER.split("## Your own model\n")[1].split("And one command")[0]
+    block = CHAPTER.split("## Your own model\n")[1].split("One command")[0]
     lines = [line for line in block.splitlines() if line.startswith("    ") or not line]
     code = textwrap.dedent("\n".join(lines))
     assert ".compare()" in code and unknown_names(code) == set()
