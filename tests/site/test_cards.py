@@ -130,8 +130,8 @@ def test_a_finger_shows_the_card_first_and_follows_the_link_then(browser):
         (EQUATION, "(22.3)"),
         (BOX, "Theorem 1"),
         (FIGURE, "The same three runs"),
-        ("p.checked-by a.reference", "M1 and the steps of its proof"),
-        ("a.reference.internal[href$='#chap-near-orthogonality']", "Nearly orthogonal"),
+        ("p.checked-by a.reference[href*='reference/']", "M1 and the steps of its proof"),
+        ("a.reference.internal[href$='#chap-near-orthogonality']", "When training arrives"),
     ],
     ids=["equation", "box", "figure", "function", "chapter"],
 )
