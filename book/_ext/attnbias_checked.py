@@ -14,6 +14,7 @@ same list.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -156,9 +157,9 @@ class CheckedTable(Generated):
         out = [f"[{name}]{{#rocq-{box.label}}}. {extent}.", entry.note, ""]
         return [*out, *self.closed(box.label, spec)]
 
-    def closed(self, label: str, spec: Spec) -> list[str]:
+    def closed(self, label: str, spec: Spec, options: Sequence[str] = ()) -> list[str]:
         text = fenced("coq", spec.statements[name_of(label)])
-        return ["::::{dropdown} The statement in Rocq", "", *text, "::::", ""]
+        return ["::::{dropdown} The statement in Rocq", *options, "", *text, "::::", ""]
 
     def definitions(self, state: Checked) -> list[str]:
         out = []
