@@ -34,7 +34,7 @@ env: $(READY)  ## make .venv: torch for the CPU, the pinned rest, the library
 
 check: $(READY)  ## unit tests and doctests without the slow ones, about two minutes
 	$(PYTEST) -m "not site and not slow" --doctest-modules -n 2 --dist loadscope \
-		--ignore=tests/site tests attnbias book/claims book/plots book/studies book/widgets
+		--ignore=tests/site tests attnbias book/_ext book/claims book/plots book/studies book/widgets
 
 test: $(READY)  ## every unit test and doctest, then the notebooks against their recorded outputs under two arithmetics
 	$(RUN) -m tools.run_tests

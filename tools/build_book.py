@@ -35,7 +35,7 @@ def timed(stage: str) -> Iterator[None]:
 
 
 def main() -> int:
-    settings = digest("_config.yml", "_toc.yml", "book/_ext/*", "book/_static/**/*")
+    settings = digest("_config.yml", "_toc.yml", "book/_ext/**/*", "book/_static/**/*")
     settings += f" {github_address(ROOT)} {launch_ref(ROOT, version(ROOT))}"  # launch buttons
     settings += f" {has_browser()}"
     drop_if_moved(BUILD / ".library", library(), READ, "the library has changed")

@@ -16,7 +16,8 @@ from tools.files import ROOT
 from tools.shake import FACTORS, SECOND, environment
 
 PYTEST = ("-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadscope")
-CODE = ("tests", "attnbias", "book/claims", "book/plots", "book/studies", "book/widgets")
+BOOK = ("book/_ext", "book/claims", "book/plots", "book/studies", "book/widgets")
+CODE = ("tests", "attnbias", *BOOK)
 NOTEBOOKS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout", "120", "book")
 # The arguments of pytest, and the variables that take the place of the factors of arithmetic.
 PARTS = {

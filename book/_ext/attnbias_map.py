@@ -9,13 +9,13 @@ from html import escape
 
 from attnbias_checked import SOURCE
 from attnbias_checked import STATE as CHECKED
-from attnbias_predict import Tag, TextTag
 from attnbias_provenance import PROVENANCE
 from attnbias_reference import STATE as REFERENCE
 from docutils import nodes
 from reference_statements import MAPPING, Statement
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+from sphinx_predict import Tag, TextTag
 from statement_graph import all_behind, read_edges, reverse
 from statement_layers import columns, rows
 
@@ -117,7 +117,7 @@ class StatementMap(SphinxDirective):
 
 def setup(app: Sphinx) -> dict[str, bool]:
     # what it asks, and whose tags it writes
-    for name in ("attnbias_checked", "attnbias_predict", "attnbias_reference"):
+    for name in ("attnbias_checked", "attnbias_reference", "sphinx_predict"):
         app.setup_extension(name)
     app.add_directive("statement-map", StatementMap)
     app.add_css_file("map.css")

@@ -1,6 +1,6 @@
 // Bets are remembered in the reader's browser, by page, number and a stamp of what was asked; nothing is sent.
 (() => {
-  const KEY = "attnbias-bets";
+  const KEY = document.currentScript.dataset.storage;
   const boxes = document.querySelectorAll("fieldset.predict[data-bet]"), table = document.querySelector("table.bets");
   if (!boxes.length && !table) return;
   // What is no bet, whoever wrote it there, is left out; so it is gone when the next one is kept.
@@ -19,8 +19,10 @@
     } catch {}  // a browser that is full
   }
 
-  const root = new URL(document.documentElement.dataset.content_root, location.href);
-  const page = location.pathname.slice(root.pathname.length).replace(/\.html$/, "");
+  // A page by its name in Sphinx, whether it lies in page.html, in page/ or in page/index.html.
+  const plain = (name) => name.replace(/(\/index)?(\.html)?\/?$/, "") || "index";
+  const root = new URL(document.documentElement.dataset.content_root ?? ".", location.href);
+  const page = plain(location.pathname.slice(root.pathname.length));
   for (const box of boxes) {
     const name = `${page}#${box.dataset.bet}`, inputs = [...box.querySelectorAll("input")];
     const place = read()[name]?.place;
@@ -34,7 +36,7 @@
   if (!table) return;
   function count() {
     for (const row of table.querySelectorAll("tr[data-pages]")) {
-      const pages = row.dataset.pages.split(" ");
+      const pages = row.dataset.pages.split(" ").map(plain);
       const bets = Object.entries(read()).filter(([name]) => pages.includes(name.split("#")[0])).map(([, bet]) => bet);
       row.lastElementChild.textContent = bets.length ? `${bets.filter((bet) => bet.won).length} of ${bets.length} made` : "none made yet";
     }
