@@ -165,12 +165,43 @@ def solve(
 
     Examples
     --------
+    The linear SVM of points X with labels y has the rows y_i x_i. They are OSQP's A, with the
+    identity as P, and l = right:
+
+    >>> import numpy as np
+    >>> from attnbias.errors import InfeasibleError
     >>> from attnbias.geometry.svm import solve
-    >>> rows = [[1.0, 1.0], [1.0, -1.0], [0.5, 1.5]]
-    >>> for right in (1, [1.0, 1.0, 0.0]):
-    ...     print([round(x, 6) + 0.0 for x in solve(rows, right).weights.tolist()])
-    [1.25, 0.25]
-    [1.0, 0.0]
+    >>> X = np.array([[2.0, 0.0], [0.0, 1.0], [-1.0, -1.0], [-2.0, 1.0]])
+    >>> y = np.array([1, 1, -1, -1])
+    >>> svm = solve(y[:, None] * X)
+    >>> svm.weights.numpy().round(9), svm.dual.numpy().round(9)
+    (array([1., 1.]), array([0. , 1.5, 0. , 0.5]))
+    >>> round(svm.margin, 9), svm.support.tolist()
+    (0.707106781, [1, 3])
+
+    The weights and the dual weights are judged anew from the rows:
+
+    >>> judged = svm.certify()
+    >>> [round(x, 9) for x in (judged.primal_residual, judged.dual_residual, judged.duality_gap)]
+    [0.0, 0.0, 0.0]
+
+    No line through 0 has the first three points on one side, because a mean of them is 0. The
+    certificate says which:
+
+    >>> try:
+    ...     solve(X[:3])
+    ... except InfeasibleError as error:
+    ...     error.certificate.numpy().round(9)
+    array([0.2, 0.4, 0.4])
+
+    An offset b that costs nothing, as scikit-learn's `SVC` has it, drops out of the difference of
+    two points from the two classes, which is a row of right side 2. With a column of ones in X
+    the offset costs b^2, as in `LinearSVC`.
+
+    >>> above, below = X[y > 0], X[y < 0]
+    >>> w = solve((above[:, None] - below).reshape(-1, 2), 2.0).weights.numpy()
+    >>> w.round(9), round(1 - float((above @ w).min()), 9)
+    (array([1. , 0.5]), 0.5)
     """
     require_choice("norm", norm, NORMS)
     Z = _as_rows(rows)

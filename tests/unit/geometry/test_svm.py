@@ -432,6 +432,44 @@ def test_a_problem_of_any_name_is_refused_with_its_certificate(rows):
         solve(rows, problem="layer-two SVM")
 
 
+def labelled_points(seed):
+    generator = torch.Generator().manual_seed(seed)
+    y = 1.0 - 2 * (torch.arange(12) % 2).double()
+    X = torch.randn(12, 3, generator=generator, dtype=torch.float64) + 4 * y[:, None] + 1
+    return X, y
+
+
+def offset_svm(X, y, price):
+    """cvxpy's w and b of the SVM whose offset costs price * b^2."""
+    w, b = cp.Variable(X.shape[1]), cp.Variable()
+    held = [cp.multiply(y.numpy(), X.numpy() @ w + b) >= 1]
+    cost = cp.sum_squares(w) + price * cp.square(b)
+    cp.Problem(cp.Minimize(cost), held).solve(solver=cp.CLARABEL)
+    return w.value, float(b.value)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_svm_of_points_with_an_offset_is_that_of_a_program_in_w_and_b(seed):
+    X, y = labelled_points(seed)
+    above, below = X[y > 0], X[y < 0]
+    free = solve((above[:, None] - below).reshape(-1, 3), 2.0).weights
+    w, b = offset_svm(X, y, price=0)
+    close(free, w, tolerances.INTERIOR_POINT)
+    assert 1 - float((above @ free).min()) == pytest.approx(b, rel=tolerances.INTERIOR_POINT)
+    paid = solve(y[:, None] * torch.column_stack([X, torch.ones(12)])).weights
+    w, b = offset_svm(X, y, price=1)
+    close(paid, [*w, b], tolerances.INTERIOR_POINT)
+    assert float((paid[:3] - free).norm()) > 1e-3  # the price of an offset moves the weights
+
+
+@pytest.mark.parametrize(("one", "other"), [((3.0, 1.0), (-1.0, 4.0)), ((1.0, 0.0), (5.0, 2.0))])
+def test_two_points_are_divided_half_way(one, other):
+    apart = torch.tensor([one]).double() - torch.tensor([other]).double()
+    found = solve(apart, 2.0)
+    close(found.weights, 2 * apart[0] / apart.square().sum(), tolerances.SVM_CLOSED_FORM)
+    assert found.margin == pytest.approx(float(apart.norm()) / 2, rel=tolerances.SVM_CLOSED_FORM)
+
+
 def test_wrong_weights_are_not_optimal():
     data, opt = normal_data(6, 4, 12)
     solution = solve_w_svm(data, opt)
