@@ -50,7 +50,7 @@ def test_there_are_twelve_and_each_has_its_picture_and_few_words():
         ("{numref}`fig-one-picture`", "{numref}`fig-no-picture`"),
         ("{numref}`fig-one-picture`", ""),
         ("Above, where $W$ goes", "word " * 40),
-        ("```{dropdown} To say\nThe part of $W$", "```{dropdown} Or not\nThe part of $W$"),
+        ("```{dropdown} To say\nThe offset", "```{dropdown} Or not\nThe offset"),
     ],
 )
 def test_a_slide_that_lacks_something_or_has_too_much_is_found(old, new):
