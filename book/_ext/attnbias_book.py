@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 
-from attnbias_provenance import ProvenanceNode
 from docutils import nodes
 from page_tags import BOOK, description
 from page_tags import tags as page_tags
@@ -29,6 +28,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_proof import directive as proof_directive
 from sphinx_proof import nodes as proof_nodes
+from sphinx_provenance import ProvenanceNode
 
 from tools.chapters import toc_files
 from tools.first_cell import version

@@ -9,13 +9,13 @@ from html import escape
 
 from attnbias_checked import SOURCE
 from attnbias_checked import STATE as CHECKED
-from attnbias_provenance import PROVENANCE
 from attnbias_reference import STATE as REFERENCE
 from docutils import nodes
 from reference_statements import MAPPING, Statement
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx_predict import Tag, TextTag
+from sphinx_provenance import LETTERS
 from statement_graph import all_behind, read_edges, reverse
 from statement_layers import columns, rows
 
@@ -82,7 +82,7 @@ class StatementMap(SphinxDirective):
     def chip(self, kept: Statement, uses: tuple[str, ...], left: int, top: int) -> TextTag:
         """A statement: its link, its letter, and signs of what checks it."""
         letter = kept.provenance[:1]
-        marks, words = [f"prov-{letter or 'none'}"], [PROVENANCE[letter]] if letter else []
+        marks, words = [f"prov-{letter or 'none'}"], [LETTERS[letter]] if letter else []
         if kept.checks:
             marks, words = [*marks, "run"], [*words, "checked by a run"]
         if entry := getattr(self.env.app, CHECKED).entries.get(kept.label):

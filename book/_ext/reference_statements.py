@@ -8,9 +8,9 @@ import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from attnbias_provenance import BADGE
 from generated import SourceError, refuse
 from sphinx.pycode import ModuleAnalyzer
+from sphinx_provenance import BADGE
 
 from tools.chapters import notebook_sources
 from tools.files import ROOT

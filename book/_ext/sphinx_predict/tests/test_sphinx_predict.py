@@ -1,15 +1,11 @@
 """The box stands alone: built from its wheel, with nothing of the book that it comes from."""
 
 import re
-import subprocess
-import sys
-import sysconfig
-import zipfile
-from pathlib import Path
 
 import nbformat
 import pytest
 import sphinx_predict as predict
+from alone import build_alone
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 
@@ -92,16 +88,6 @@ QUIZ = """```{{predict}} How *large* is $x$?
 
 See {{glue:text}}`x:.1f`.
 ```"""
-BUILD = """
-import sys, importlib.util
-folder, packages, html, text = sys.argv[1:]
-sys.path[:0] = [folder, packages]  # site-packages without its .pth files, so no editable install
-for name in ("attnbias", "book", "tools", "generated"):
-    assert importlib.util.find_spec(name) is None, name
-from sphinx.cmd.build import main
-for builder, out in (("html", html), ("text", text)):
-    main(["-q", "-b", builder, "-d", "read", ".", out])
-"""
 
 
 def notebook(*numbers):
@@ -118,27 +104,12 @@ def notebook(*numbers):
 def built(tmp_path_factory):
     """Folders of the book as HTML and as text, and the warnings."""
     home = tmp_path_factory.mktemp("book")
-    here = Path(predict.__file__).parent
-    wheel = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(home)]
-    subprocess.run(wheel, cwd=here, check=True, capture_output=True)
-    with zipfile.ZipFile(next(home.glob("*.whl"))) as files:
-        files.extractall(home / "installed")
-    source = home / "source"
-    source.mkdir()
-    (source / "conf.py").write_text(CONF, encoding="utf8")
-    (source / "index.md").write_text(ROOT_PAGE, encoding="utf8")
-    nbformat.write(notebook("x:.2f", "x:.3f"), source / "guide.ipynb")
-    nbformat.write(notebook("y", "x:.2q"), source / "broken.ipynb")
-    html, text = home / "html", home / "text"
-    places = [str(home / "installed"), sysconfig.get_paths()["purelib"], str(html), str(text)]
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", BUILD, *places],
-        cwd=source,
-        capture_output=True,
-        encoding="utf8",
+    guide, broken = (
+        nbformat.writes(notebook(*numbers)) for numbers in (("x:.2f", "x:.3f"), ("y", "x:.2q"))
     )
-    assert done.returncode == 0, done.stderr
-    return html, text, done.stderr
+    pages = {"conf.py": CONF, "index.md": ROOT_PAGE, "guide.ipynb": guide, "broken.ipynb": broken}
+    warnings = build_alone(predict.__file__, home, pages, "html", "text")
+    return home / "html", home / "text", warnings
 
 
 def test_a_page_asks_and_holds_the_answer_of_its_run(built):
