@@ -49,7 +49,7 @@ def test_there_are_twelve_and_each_has_its_picture_and_few_words():
     [
         ("{numref}`fig-one-picture`", "{numref}`fig-no-picture`"),
         ("{numref}`fig-one-picture`", ""),
-        ("Above, where $W$ goes", "word " * 40),
+        ("One panel has where $W$ goes", "word " * 40),
         ("```{dropdown} To say\nThe offset", "```{dropdown} Or not\nThe offset"),
     ],
 )
