@@ -25,12 +25,12 @@ PYTEST := $(RUN) -m pytest -p no:cacheprovider
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
 
-$(READY): pyproject.toml requirements/constraints.txt requirements/torch.txt tools/make_env.sh Makefile
+$(READY): pyproject.toml $(wildcard requirements/*.txt) tools/make_env.sh Makefile
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python"; exit 1; }
-	bash tools/make_env.sh "$(VENV)" "$(PYTHON)"
+	bash tools/make_env.sh "$(VENV)" "$(PYTHON)" $(RESOLUTION)
 	@touch $@
 
-env: $(READY)  ## make .venv: torch for the CPU, the pinned rest, the library
+env: $(READY)  ## make .venv: torch for the CPU, the pinned rest, the library (VENV=../ends RESOLUTION=lowest-direct, or highest: unpinned)
 
 check: $(READY)  ## unit tests and doctests without the slow ones, about two minutes
 	$(PYTEST) -m "not site and not slow" --doctest-modules -n 2 --dist loadscope \

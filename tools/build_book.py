@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version as installed
 from pathlib import Path
 
 from tools.browser import has_browser
@@ -34,7 +35,18 @@ def timed(stage: str) -> Iterator[None]:
     print(f"{stage}: {time.monotonic() - begun:.0f} s", flush=True)
 
 
+def require_version_1() -> None:
+    """Jupyter Book 2 has the name, and neither Sphinx nor our settings: say so before any work."""
+    found = installed("jupyter-book")
+    if not found.startswith("1."):
+        sys.exit(
+            f"Jupyter Book {found} is installed, and this book is built by version 1: "
+            f"{sys.executable} -m pip install 'jupyter-book<2' brings it back."
+        )
+
+
 def main() -> int:
+    require_version_1()
     settings = digest("_config.yml", "_toc.yml", "book/_ext/**/*", "book/_static/**/*")
     settings += f" {github_address(ROOT)} {launch_ref(ROOT, version(ROOT))}"  # launch buttons
     settings += f" {has_browser()}"

@@ -20,10 +20,10 @@ ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf8
 CONDA = [line for line in ENVIRONMENT["dependencies"] if isinstance(line, str)]
 
 
-def pins():
-    """Pinned versions by canonical name; a line that pins nothing fails here."""
-    text = (ROOT / "requirements/constraints.txt").read_text(encoding="utf8")
-    lines = text.replace(" \\\n    ", " ").splitlines()
+def pins(file="constraints.txt"):
+    """Pinned versions by canonical name; a line that pins nothing, or has no hash, fails here."""
+    text = (ROOT / "requirements" / file).read_text(encoding="utf8").replace(" \\\n    ", " ")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
     found = [re.fullmatch(PIN, line) for line in lines]
     assert all(found), [line for line, pin in zip(lines, found, strict=True) if not pin]
     return {pin.group(1): pin.group(2) for pin in found}
@@ -77,8 +77,7 @@ def test_binder_starts_from_a_python_that_the_library_is_tested_on():
 
 def outside(ranges):
     """Names whose range does not hold the version that the tests ran with."""
-    torch_line = (ROOT / "requirements/torch.txt").read_text().strip()
-    pinned = pins() | {"torch": torch_line.split("==")[1]}
+    pinned = pins() | pins("torch.txt")
     return {name for name, versions in ranges if pinned[name] not in SpecifierSet(versions)}
 
 
@@ -95,6 +94,16 @@ def test_every_direct_dependency_is_pinned_except_torch():
     names = {name for name, _ in direct_dependencies()}
     assert names - set(pins()) == {"torch"}
     assert [name for name in pins() if re.match("torch|nvidia|cuda|triton", name)] == []
+
+
+def test_torch_is_pinned_by_hash_as_its_own_index_has_it_and_as_pypi_has_it():
+    cpu, pypi = pins("torch.txt"), pins("torch-pypi.txt")
+    assert cpu == {"torch": pypi["torch"] + "+cpu"}
+    assert all(re.match("torch|nvidia|cuda|triton", name) for name in pypi)
+
+
+def test_what_lists_the_parts_of_a_release_is_pinned_by_hash():
+    assert "cyclonedx-bom" in pins("release/bom.txt")
 
 
 def test_no_package_index_is_written_into_the_repository():
