@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from pypdf import PdfReader, PdfWriter
@@ -11,14 +12,11 @@ from pypdf.generic import Destination, Fit, NameObject
 Place = tuple[int, Fit]  # a page of the bound book, and where on it
 
 
-@dataclass(frozen=True)
-class Printed:
-    """One page of the site on paper; `headings` are (level, text, anchor)."""
+class Source(NamedTuple):
+    """A page of the site; `headings` are (level, text, anchor)."""
 
     file: Path
-    reader: PdfReader
     headings: list[tuple[int, str, str]]
-    wide: list[str]
 
     @property
     def title(self) -> str:
@@ -30,28 +28,51 @@ class Printed:
         return unquote(self.file.resolve().as_uri())
 
 
-def append(writer: PdfWriter, page: Printed) -> dict[str, Place]:
-    """Add a page's sheets; returns where it and its anchors are, by the address of a link."""
+@dataclass(frozen=True)
+class Printed:
+    """Pages of the site on paper, in a row: each begins where the one before it ends."""
+
+    sources: list[Source]
+    reader: PdfReader
+    wide: list[str]
+
+    @property
+    def title(self) -> str:
+        return self.sources[0].title
+
+    def address(self, name: str) -> str:
+        """The address that a name inside has on the site: "/2-lemma" is #lemma of the third."""
+        number, _, anchor = unquote(name.removeprefix("/")).partition("-")
+        return f"{self.sources[int(number)].address}#{anchor}"
+
+    def places(self) -> dict[str, Place]:
+        """Where its pages and their anchors are, by the address of a link."""
+        places = {}
+        for name, target in self.reader.named_destinations.items():
+            sheet = self.reader.get_destination_page_number(target)
+            places[self.address(name)] = (sheet, Fit.xyz(top=float(target.top)))
+        for source in self.sources[1:]:
+            places[source.address] = places[f"{source.address}#{source.headings[0][2]}"]
+        return places | {self.sources[0].address: (0, Fit.xyz())}
+
+
+def append(writer: PdfWriter, printed: Printed) -> dict[str, Place]:
+    """Add its sheets; returns its places among those of the writer."""
     start = len(writer.pages)
-    for sheet in page.reader.pages:
+    for sheet in printed.reader.pages:
         writer.add_page(sheet)
-    places = {page.address: (start, Fit.xyz())}
-    for name, target in page.reader.named_destinations.items():
-        sheet = start + page.reader.get_destination_page_number(target)
-        anchor = f"{page.address}#{unquote(name.removeprefix('/'))}"
-        places[anchor] = (sheet, Fit.xyz(top=float(target.top)))
-    return places
+    return {name: (start + sheet, fit) for name, (sheet, fit) in printed.places().items()}
 
 
-def mend_links(writer: PdfWriter, page: Printed, places: dict[str, Place]) -> None:
+def mend_links(writer: PdfWriter, printed: Printed, places: dict[str, Place]) -> None:
     """Let links between printed pages lead into the book; others to this machine go."""
-    start = places[page.address][0]
-    for sheet in writer.pages[start : start + len(page.reader.pages)]:
+    start = places[printed.sources[0].address][0]
+    for sheet in writer.pages[start : start + len(printed.reader.pages)]:
         for reference in list(sheet.get("/Annots", [])):
             link = reference.get_object()
             address = unquote(str(link.get("/A", {}).get("/URI", "")))
             if "/Dest" in link:
-                address = f"{page.address}#{unquote(link['/Dest'].removeprefix('/'))}"
+                address = printed.address(link["/Dest"])
             if address.startswith("file:"):
                 link.pop("/A", None)
                 if place := places.get(address, places.get(address.partition("#")[0])):
@@ -64,24 +85,24 @@ def mend_links(writer: PdfWriter, page: Printed, places: dict[str, Place]) -> No
 def bind(parts: list[tuple[str, list[Printed]]], words: dict[str, str]) -> PdfWriter:
     """The bound book; the first printed page is its title and contents, numbered in Roman."""
     writer, places = PdfWriter(), {}
-    pages = [page for _, group in parts for page in group]
-    for page in pages:
-        places |= append(writer, page)
-    for page in pages:
-        mend_links(writer, page, places)
+    rows = [row for _, group in parts for row in group]
+    for row in rows:
+        places |= append(writer, row)
+    for row in rows:
+        mend_links(writer, row, places)
     for caption, group in parts:
         above = None
-        for page in group:
-            first = places[page.address]
+        for source in (source for row in group for source in row.sources):
+            sheet, fit = first = places[source.address]
             if caption and above is None:
-                above = writer.add_outline_item(title=caption, page_number=first[0])
+                above = writer.add_outline_item(title=caption, page_number=sheet)
             item = writer.add_outline_item(
-                title=page.title, page_number=first[0], parent=above, is_open=False
+                title=source.title, page_number=sheet, parent=above, fit=fit, is_open=False
             )
-            for _, text, anchor in page.headings[1:]:
-                sheet, fit = places.get(f"{page.address}#{anchor}", first)
+            for _, text, anchor in source.headings[1:]:
+                sheet, fit = places.get(f"{source.address}#{anchor}", first)
                 writer.add_outline_item(title=text, page_number=sheet, parent=item, fit=fit)
-    front = len(pages[0].reader.pages)
+    front = len(rows[0].reader.pages)
     writer.set_page_label(0, front - 1, PageLabelStyle.LOWERCASE_ROMAN)
     if len(writer.pages) > front:
         writer.set_page_label(front, len(writer.pages) - 1, PageLabelStyle.DECIMAL)

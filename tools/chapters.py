@@ -14,11 +14,22 @@ def _pages(nodes: list[dict]) -> list[str]:
     return [page for node in nodes for page in (node["file"], *_pages(node.get("sections", [])))]
 
 
-def toc_parts(toc: Path = TOC) -> list[tuple[str, list[str]]]:
-    """Captions of the book's parts with their pages; the root is a part without a caption."""
+def toc_rows(toc: Path = TOC) -> list[tuple[str, list[list[str]]]]:
+    """Captions of the book's parts with their pages, each in a row with the sections below it.
+
+    The root is a part without a caption.
+    """
     contents = yaml.safe_load(toc.read_text(encoding="utf8"))
-    parts = [(part["caption"], _pages(part["chapters"])) for part in contents["parts"]]
-    return [("", [contents["root"]]), *parts]
+    parts = [
+        (part["caption"], [_pages([chapter]) for chapter in part["chapters"]])
+        for part in contents["parts"]
+    ]
+    return [("", [[contents["root"]]]), *parts]
+
+
+def toc_parts(toc: Path = TOC) -> list[tuple[str, list[str]]]:
+    """Captions of the book's parts with their pages, in reading order."""
+    return [(caption, sum(rows, [])) for caption, rows in toc_rows(toc)]
 
 
 def toc_files(toc: Path = TOC) -> list[str]:

@@ -2,8 +2,8 @@
 
 A browser prints every page of the table of contents but the reference of the library's names, with
 the formulas that MathJax has set and the figures as they are drawn, so that nothing is converted
-and every number is the site's. The printed pages are then bound into one file, behind a title page
-and the contents.
+and every number is the site's. A chapter begins on a sheet of its own, and the pages below one of
+the contents follow it without. The sheets are bound into one file, behind title and contents.
 """
 
 import html
@@ -22,9 +22,9 @@ from playwright.sync_api import Page
 from pypdf import PdfReader
 
 from attnbias.errors import AttnBiasError, MissingFileError
-from tools.bind_pdf import Printed, bind
+from tools.bind_pdf import Printed, Source, bind
 from tools.browser import PATIENCE, open_browser
-from tools.chapters import toc_parts
+from tools.chapters import toc_rows
 from tools.files import ROOT, SITE
 from tools.first_cell import version
 from tools.make_slides import PAGE as SLIDES
@@ -78,24 +78,31 @@ def headings(markup: str) -> list[tuple[int, str, str]]:
     return [(int(level), plain(text), anchor) for anchor, level, text in HEADING.findall(markup)]
 
 
-def toc_on_paper() -> list[tuple[str, list[str]]]:
+def toc_on_paper() -> list[tuple[str, list[list[str]]]]:
     """The parts of the book without the names of the library, which nobody reads page by page."""
-    return [
-        (caption, [name for name in names if not name.startswith(LEFT_OUT)])
-        for caption, names in toc_parts()
+    kept = [
+        (caption, [[name for name in row if not name.startswith(LEFT_OUT)] for row in rows])
+        for caption, rows in toc_rows()
     ]
+    return [(caption, [row for row in rows if row]) for caption, rows in kept]
 
 
-def built_pages(site: Path, parts: list[tuple[str, list[str]]]) -> list[tuple[str, list[Path]]]:
-    """The built file of each page, by parts of the book.
+def built_pages(
+    site: Path, parts: list[tuple[str, list[list[str]]]]
+) -> list[tuple[str, list[list[Path]]]]:
+    """The built file of each page, by parts of the book and their rows.
 
     Raises
     ------
     MissingFileError
         The book, or one of its pages, has not been built.
     """
-    found = [(caption, [site / f"{name}.html" for name in names]) for caption, names in parts]
-    missing = [file for _, files in found for file in files if not file.is_file()]
+    found = [
+        (caption, [[site / f"{name}.html" for name in row] for row in rows])
+        for caption, rows in parts
+    ]
+    files = (file for _, rows in found for row in rows for file in row)
+    missing = [file for file in files if not file.is_file()]
     if missing:
         raise MissingFileError(
             str(missing[0]),
@@ -119,12 +126,15 @@ def edition(root: Path = ROOT) -> dict[str, str]:
 def contents(parts: list[tuple[str, list[Printed]]]) -> str:
     """The lines of the table of contents, as links with page numbers."""
     lines, number = [], 1
-    for caption, pages in parts:
+    for caption, rows in parts:
         lines.append(f"<h2>{html.escape(caption)}</h2>" if caption else "")
-        for page in pages:
-            words = f"<span>{html.escape(page.title)}</span><i></i><span>{number}</span>"
-            lines.append(f'<a class="line" href="{page.file.resolve().as_uri()}">{words}</a>')
-            number += len(page.reader.pages)
+        for row in rows:
+            places = row.places()
+            for source in row.sources:
+                sheet = number + places[source.address][0]
+                words = f"<span>{html.escape(source.title)}</span><i></i><span>{sheet}</span>"
+                lines.append(f'<a class="line" href="{source.file.resolve().as_uri()}">{words}</a>')
+            number += len(row.reader.pages)
     return "\n".join(lines)
 
 
@@ -151,15 +161,22 @@ pre, code {{ font-family: Code; }} svg text {{ font-family: Rest; }}
 """
 
 
-def print_page(tab: Page, file: Path, style: str) -> Printed:
-    """Open a page, make it ready for paper in this style, and print it."""
-    tab.goto(file.resolve().as_uri(), timeout=PATIENCE)
-    prepare = (ROOT / "tools/print_page.js").read_text(encoding="utf8")
-    wide = tab.evaluate(f"({prepare})({json.dumps(style)})")
+def print_row(tab: Page, files: list[Path], style: str) -> Printed:
+    """Open pages, make them ready for paper in this style, and print them in a row."""
+    opened, ready = (
+        (ROOT / "tools" / name).read_text(encoding="utf8")
+        for name in ("open_page.js", "print_page.js")
+    )
+    before, sources = [], []
+    for number, file in enumerate(files):
+        tab.goto(file.resolve().as_uri(), timeout=PATIENCE)
+        before.append(tab.evaluate(f"({opened})({number})"))
+        sources.append(Source(file, headings(file.read_text(encoding="utf8"))))
+    wide = tab.evaluate(f"({ready})(...{json.dumps([style, before[:-1]])})")
     for what in wide:
-        print(f"{file.name}: does not fit the page: {what}", flush=True)
+        print(f"{files[0].name}: does not fit the page: {what}", flush=True)
     printed = PdfReader(io.BytesIO(tab.pdf(print_background=True, prefer_css_page_size=True)))
-    return Printed(file, printed, headings(file.read_text(encoding="utf8")), wide)
+    return Printed(sources, printed, wide)
 
 
 @contextmanager
@@ -171,24 +188,24 @@ def paper() -> Iterator[Page]:
         yield tab
 
 
-def print_book(pages: list[tuple[str, list[Path]]], folder: Path) -> list:
-    """Print every page, then the title and the contents: ``[(caption, printed pages), ...]``."""
+def print_book(pages: list[tuple[str, list[list[Path]]]], folder: Path) -> list:
+    """Print every page, then the title and the contents: ``[(caption, printed rows), ...]``."""
     parts, number = [], 1
     with paper() as tab:
-        for caption, files in pages:
+        for caption, rows in pages:
             parts.append((caption, []))
-            for file in files:
-                title = headings(file.read_text(encoding="utf8"))[0][1]
-                page = print_page(tab, file, paper_style(title, number))
-                number += len(page.reader.pages)
-                parts[-1][1].append(page)
-                print(f"{file.stem}: to page {number - 1}", flush=True)
+            for files in rows:
+                title = headings(files[0].read_text(encoding="utf8"))[0][1]
+                row = print_row(tab, files, paper_style(title, number))
+                number += len(row.reader.pages)
+                parts[-1][1].append(row)
+                print(f"{files[-1].stem}: to page {number - 1}", flush=True)
         front = folder / "front.html"
         words = {key: html.escape(value) for key, value in edition().items()}
         front.write_text(FRONT.format(lines=contents(parts), **words), encoding="utf8")
         style = paper_style("Contents", numbers="lower-roman")
         style += "@page :first { @bottom-center { content: none; } }"
-        cover = print_page(tab, front, style)
+        cover = print_row(tab, [front], style)
     return [("", [cover]), *parts]
 
 

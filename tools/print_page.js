@@ -1,44 +1,10 @@
-// Make an open page of the built book ready for paper; gives back what does not fit.
-(async (style) => {
+// Make the article of an open page ready for paper, behind those of others; gives back what does not fit.
+(async (style, before) => {
   const LONG = 260; // pixels, a quarter of a sheet
-  const root = document.documentElement;
-  root.dataset.theme = root.dataset.mode = "light";
   document.head.appendChild(Object.assign(document.createElement("style"), { textContent: style }));
-  if (window.MathJax?.startup) await MathJax.startup.promise;
+  const article = document.querySelector(".bd-content");
+  article.insertAdjacentHTML("afterbegin", before.join(""));
 
-  // Only the article: the theme's boxes around it would keep pages from breaking.
-  const article = document.querySelector("article.bd-article");
-  const content = Object.assign(document.createElement("div"), { className: "bd-content" });
-  content.appendChild(article);
-  document.body.replaceChildren(content);
-  for (const e of article.querySelectorAll("details")) e.open = true;
-  for (const e of article.querySelectorAll(".toggle-hidden")) e.classList.remove("toggle-hidden");
-  for (const e of article.querySelectorAll("img")) e.loading = "eager";
-
-  // A slider becomes four pictures: along its control, or at two places of each of its two.
-  for (const slider of article.querySelectorAll("figure.slider")) {
-    const inputs = [...slider.querySelectorAll("input")], pictures = [];
-    if (!inputs.length) continue;
-    const [first, second] = inputs, last = Number(first.max), seen = new Set();
-    const opposite = ({ defaultValue, max }) => (Number(defaultValue) + Math.ceil(max / 2)) % (Number(max) + 1);
-    const places = second
-      ? [0, last > 2 ? Math.ceil(last / 2) : last].flatMap((one) => [Number(second.defaultValue), opposite(second)].map((two) => [one, two]))
-      : [0, 1 / 3, 2 / 3, 1].map((share) => [Math.round(share * last)]);
-    for (const place of places) {
-      place.forEach((value, k) => { inputs[k].value = value; });
-      first.dispatchEvent(new Event("input"));
-      const said = slider.querySelector("output").textContent;
-      if (seen.has(said)) continue; // a window at the end has no room to grow
-      seen.add(said);
-      const chosen = inputs.map((input) => [input.previousElementSibling.textContent, input.nextElementSibling.textContent]);
-      const words = chosen.filter(([, value]) => second || !said.includes(value)).map((pair) => pair.join(" "));
-      const picture = document.createElement("div");
-      const shown = [...slider.querySelectorAll("svg")].find((e) => !e.closest("[hidden]"));
-      picture.append(shown.cloneNode(true), [words.join(", "), said].filter(Boolean).join(": "));
-      pictures.push(picture);
-    }
-    slider.replaceChildren(...pictures);
-  }
   await Promise.all([...article.querySelectorAll("img")].map((image) => image.decode().catch(() => {})));
   await document.fonts.ready;
   if (window.MathJax?.startup) MathJax.startup.document.rerender(110); // measured anew, beside the letters of the paper

@@ -12,8 +12,8 @@ from pypdf.generic import ArrayObject, FloatObject, NameObject, TextStringObject
 
 from attnbias.errors import MissingFileError
 from tools import browser, make_pdf
-from tools.bind_pdf import Printed, bind
-from tools.chapters import toc_files, toc_parts
+from tools.bind_pdf import Printed, Source, bind
+from tools.chapters import toc_files, toc_parts, toc_rows
 
 WORDS = {"title": "A book", "author": "Us", "version": "1", "commit": "Commit abc"}
 
@@ -28,7 +28,7 @@ def link(address, place=""):
 
 
 def printed(file, sheets=1, anchors=(), links=(), headings=((1, "Title", "title"),)):
-    """What a browser makes of a page: anchors are (name, sheet, height)."""
+    """What a browser makes of a page: anchors are (name, sheet, height), numbered by the page."""
     writer = PdfWriter()
     for _ in range(sheets):
         writer.add_blank_page(595, 842)
@@ -40,7 +40,7 @@ def printed(file, sheets=1, anchors=(), links=(), headings=((1, "Title", "title"
         writer.add_annotation(0, annotation)
     file_of_bytes = io.BytesIO()
     writer.write(file_of_bytes)
-    return Printed(file, PdfReader(file_of_bytes), list(headings), [])
+    return Printed([Source(file, list(headings))], PdfReader(file_of_bytes), [])
 
 
 def test_parts_of_a_small_contents(tmp_path):
@@ -51,10 +51,13 @@ def test_parts_of_a_small_contents(tmp_path):
     )
     assert toc_parts(toc) == [("", ["a"]), ("One", ["c", "d", "b"])]
     assert toc_files(toc) == ["a", "c", "d", "b"]
+    assert toc_rows(toc) == [("", [["a"]]), ("One", [["c", "d"], ["b"]])]
 
 
 def test_the_reference_stays_on_the_screen():
-    paper = {name for _, names in make_pdf.toc_on_paper() for name in names}
+    rows = [row for _, rows in make_pdf.toc_on_paper() for row in rows]
+    paper = {name for row in rows for name in row}
+    assert ["book/api"] in rows and all(rows)
     assert {"book/intro", "book/api", "book/notation"} <= paper
     left_out = set(toc_files()) - paper
     left_out.remove("book/slides")  # has its own file
@@ -73,7 +76,7 @@ def test_headings_are_bare_text_with_their_anchors():
 
 
 def test_an_unbuilt_book_is_refused(tmp_path, capsys):
-    parts = [("", ["index"]), ("One", ["a", "b"])]
+    parts = [("", [["index"]]), ("One", [["a", "b"]])]
     with pytest.raises(MissingFileError, match="make book"):
         make_pdf.built_pages(tmp_path, parts)
     for name in ("index", "a"):
@@ -81,7 +84,8 @@ def test_an_unbuilt_book_is_refused(tmp_path, capsys):
     with pytest.raises(MissingFileError, match="b.html.*1 pages that are not there"):
         make_pdf.built_pages(tmp_path, parts)
     (tmp_path / "b.html").write_text("")
-    assert [len(files) for _, files in make_pdf.built_pages(tmp_path, parts)] == [1, 2]
+    built = make_pdf.built_pages(tmp_path, parts)
+    assert [[len(row) for row in rows] for _, rows in built] == [[1], [2]]
     assert make_pdf.main(tmp_path, tmp_path / "book.pdf") == 1
     assert "MissingFileError" in capsys.readouterr().err
     assert not (tmp_path / "book.pdf").exists()
@@ -142,15 +146,15 @@ def three(tmp_path):
     links = [
         link(two.as_uri()),
         link(two.as_uri() + "#lemma%202"),
-        link("", "/here"),
+        link("", "/0-here"),
         link("https://example.org/"),
         link(two.as_uri() + "#nothing"),
         link((tmp_path / "lost.html").as_uri()),
     ]
     return [
         printed(cover),
-        printed(one, 2, [("here", 1, 300)], links),
-        printed(two, 3, [("lemma%202", 2, 500)], headings=headings),
+        printed(one, 2, [("0-here", 1, 300)], links),
+        printed(two, 3, [("0-lemma%202", 2, 500)], headings=headings),
     ]
 
 
@@ -169,6 +173,28 @@ def test_links_lead_into_the_book(book):
     assert [numbers[target[0].idnum] for target in targets] == [3, 5, 2, 3]
     assert [target[3] for target in targets[1:3]] == [500, 300]
     assert [one["/A"]["/URI"] for one in found if "/A" in one] == ["https://example.org/"]
+
+
+@pytest.fixture
+def row(three, tmp_path):
+    """A note and one that begins half way down its second sheet, each with a lemma."""
+    first, second = tmp_path / "one.html", tmp_path / "two.html"
+    lemmas = [("0-lemma", 0, 700), ("1-two", 1, 400), ("1-lemma", 2, 800)]
+    links = [link("", "/0-lemma"), link("", "/1-lemma"), link(second.as_uri())]
+    sheets = printed(first, 3, lemmas, links)
+    second = Source(second, [(1, "Two", "two"), (2, "A lemma", "lemma")])
+    return Printed([*sheets.sources, second], sheets.reader, [])
+
+
+def test_a_page_in_a_row_keeps_its_anchors_its_links_and_its_place_in_contents(three, row):
+    writer = bind([("", three[:1]), ("Part", [row])], WORDS)
+    links = [one.get_object()["/Dest"] for one in writer.pages[1]["/Annots"]]
+    numbers = {page.indirect_reference.idnum: k for k, page in enumerate(writer.pages)}
+    found = [(numbers[target[0].idnum], target[3]) for target in links]
+    assert found == [(1, 700), (3, 800), (2, 400)]
+    lines = make_pdf.contents([("Part", [row])])
+    assert "<span>Title</span><i></i><span>1</span>" in lines
+    assert "<span>Two</span><i></i><span>2</span>" in lines
 
 
 def test_bookmarks_and_page_labels(book):

@@ -14,7 +14,12 @@ from tools.files import SITE
 from tools.make_slides import print_slides
 
 CHAPTER = "book/paper/theorem1"
-PAGES = [("", ["book/intro"]), ("Theory", [CHAPTER]), ("Reference", ["book/bibliography"])]
+ROW = ["book/proofs", "book/proofs/phenomenon", "book/proofs/networks"]
+PAGES = [
+    ("", [["book/intro"]]),
+    ("Theory", [[CHAPTER], ROW]),
+    ("Reference", [["book/bibliography"]]),
+]
 PRIVATE = "\ue123"  # a place in Unicode that no font fills
 PIXEL = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJ"
@@ -47,7 +52,7 @@ def broken(tmp_path_factory):
     file = tmp_path_factory.mktemp("broken") / "broken.html"
     file.write_text(BROKEN, encoding="utf8")
     with make_pdf.paper() as tab:
-        return make_pdf.print_page(tab, file, make_pdf.paper_style("Broken"))
+        return make_pdf.print_row(tab, [file], make_pdf.paper_style("Broken"))
 
 
 def text_of(reader):
@@ -121,7 +126,7 @@ def test_a_page_that_fails_is_named(tmp_path):
     file = tmp_path / "empty.html"
     file.write_text("<p>no article", encoding="utf8")
     with pytest.raises(make_pdf.AttnBiasError, match="no error"), make_pdf.paper() as tab:
-        make_pdf.print_page(tab, file, json.dumps(""))
+        make_pdf.print_row(tab, [file], json.dumps(""))
 
 
 def test_slides_are_printed_one_a_page(tmp_path):
