@@ -18,6 +18,8 @@ from .errors import DtypeError, RangeError, ShapeError
 if TYPE_CHECKING:
     import pandas
 
+__all__ = ["Check", "CheckTable"]
+
 PROVENANCE = {
     "a": "fixed by the paper's text",
     "b": "recalled, not verifiable from the text",

@@ -7,11 +7,40 @@ caught anyway (`ValueError`, `TypeError`, ...), so both kinds of handler work.
 from __future__ import annotations
 
 import functools
+import importlib
 import re
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
+
+__all__ = [
+    "AttnBiasDeprecationWarning",
+    "AttnBiasError",
+    "ChecksumError",
+    "DeviceError",
+    "DivergedError",
+    "DtypeError",
+    "FileAccessError",
+    "FileFormatError",
+    "InfeasibleError",
+    "LabelError",
+    "MemoryLimitError",
+    "MissingDecoderError",
+    "MissingExtraError",
+    "MissingFileError",
+    "NonFiniteError",
+    "PaddingWarning",
+    "QueryError",
+    "RangeError",
+    "RegistrationError",
+    "ShapeError",
+    "SolverError",
+    "TiedTokensError",
+    "UnderflowError",
+]
 
 # What a terminal obeys, or can't print: the C0 and C1 controls but tab and newline, surrogates, and
 # marks that turn the order of letters.
@@ -348,3 +377,43 @@ class MemoryLimitError(AttnBiasError, MemoryError):
     >>> issubclass(MemoryLimitError, MemoryError)
     True
     """
+
+
+class AttnBiasDeprecationWarning(DeprecationWarning):
+    """A name that you use leaves the public ones: what takes its place, and when it goes.
+
+    It is said once for each name and process.
+
+    Examples
+    --------
+    >>> issubclass(AttnBiasDeprecationWarning, DeprecationWarning)
+    True
+    """
+
+
+_said: set[str] = set()  # the names of which this process has been warned
+
+
+def leaving(module: str, goes: str, names: Mapping[str, tuple[str, str]]) -> Callable[[str], Any]:
+    """A module's `__getattr__` for names that leave it in a release: each still does as before.
+
+    Parameters
+    ----------
+    module, goes : str
+        The module, and the release that no longer has the names.
+    names : mapping
+        Each name, with the module it is taken from and what takes its place.
+    """
+
+    def get(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
+        home, instead = names[name]
+        full = f"{module}.{name}"
+        if full not in _said:
+            _said.add(full)
+            words = f"{full} goes in attnbias {goes}: use {instead}"
+            warnings.warn(words, AttnBiasDeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(home), name)
+
+    return get

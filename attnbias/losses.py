@@ -15,6 +15,8 @@ import torch
 from ._validate import require_type, require_vectors, short
 from .errors import DtypeError, RangeError
 
+__all__ = ["Loss"]
+
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)  # exact to rounding for S up to about 20
 
 

@@ -23,6 +23,8 @@ from .dataset import Dataset, require_dataset
 from .errors import DtypeError, MissingDecoderError
 from .losses import Loss, as_loss
 
+__all__ = ["SelfAttention", "attention_map", "empirical_risk", "predict", "risk_gradient"]
+
 
 def attention_logits(X, W, lengths=None, query=None) -> torch.Tensor:
     """(n, T) logits X W x_1, or X W query; -inf at padding."""
@@ -34,7 +36,12 @@ def attention_logits(X, W, lengths=None, query=None) -> torch.Tensor:
     return logits if padding is None else logits.masked_fill(padding, -torch.inf)
 
 
-def attention_map(X, W, lengths=None, query=None) -> torch.Tensor:
+def attention_map(
+    X: TensorLike,
+    W: TensorLike,
+    lengths: TensorLike | None = None,
+    query: TensorLike | None = None,
+) -> torch.Tensor:
     """(n, T) softmax of the logits: how much each token is attended to.
 
     Parameters
@@ -61,11 +68,13 @@ def attention_map(X, W, lengths=None, query=None) -> torch.Tensor:
     >>> attention_map(data.X, W).tolist()
     [[0.5, 0.5]]
     """
-    X, W, *query = _alike(X, W=W, **({} if query is None else {"query": query}))
-    return _softmax(X, W, _lengths(lengths, X), *query)
+    tokens, W, *query = _alike(X, W=W, **({} if query is None else {"query": query}))
+    return _softmax(tokens, W, _lengths(lengths, tokens), *query)
 
 
-def predict(X, W, u, lengths=None) -> torch.Tensor:
+def predict(
+    X: TensorLike, W: TensorLike, u: TensorLike, lengths: TensorLike | None = None
+) -> torch.Tensor:
     """(n,) outputs Phi(X) = u' X' softmax(X W x_1) of Eq. 1.
 
     Parameters
@@ -87,11 +96,13 @@ def predict(X, W, u, lengths=None) -> torch.Tensor:
     >>> predict(data.X, W, data.u).tolist()
     [0.5]
     """
-    X, W, u = _alike(X, W=W, u=u)
-    return _outputs(X, W, u, _lengths(lengths, X))
+    tokens, W, u = _alike(X, W=W, u=u)
+    return _outputs(tokens, W, u, _lengths(lengths, tokens))
 
 
-def empirical_risk(data: Dataset, W, u=None, loss: str | Loss = "exponential") -> torch.Tensor:
+def empirical_risk(
+    data: Dataset, W: TensorLike, u: TensorLike | None = None, loss: str | Loss = "exponential"
+) -> torch.Tensor:
     """L = mean of l(y Phi(X)); differentiable in W and u.
 
     Parameters
@@ -120,7 +131,9 @@ def empirical_risk(data: Dataset, W, u=None, loss: str | Loss = "exponential") -
     return as_loss(loss).log_value(margins).exp().mean()
 
 
-def risk_gradient(data: Dataset, W, u=None, loss: str | Loss = "exponential") -> torch.Tensor:
+def risk_gradient(
+    data: Dataset, W: TensorLike, u: TensorLike | None = None, loss: str | Loss = "exponential"
+) -> torch.Tensor:
     """(d, d) gradient of L in W, through the softmax's Jacobian diag(phi) - phi phi'.
 
     Source: the update of Eq. 2, whose gradient this is. Arguments and errors are those of

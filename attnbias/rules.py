@@ -32,6 +32,8 @@ from ._validate import (
 )
 from .errors import DtypeError, RangeError
 
+__all__ = ["GD", "NGD", "Descent", "Gradient", "Polyak", "Rule", "Vector"]
+
 Memory = dict[str, torch.Tensor]  # what a rule keeps from one iteration to the next
 Number: TypeAlias = float | torch.Tensor
 
@@ -57,6 +59,10 @@ class Vector(NamedTuple):
     parts: torch.Tensor
     log_scale: torch.Tensor
     size: torch.Tensor
+
+
+def _unknown() -> torch.Tensor:
+    return torch.tensor(math.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +101,7 @@ class Gradient:
 
     descent: Vector
     norms: Callable[[torch.Tensor], torch.Tensor]
-    gap: Callable[[], torch.Tensor] = lambda: torch.tensor(math.nan)
+    gap: Callable[[], torch.Tensor] = _unknown
     common: torch.Tensor | float = 0.0
     beside: torch.Tensor | None = None
     log_floor: float = -math.inf

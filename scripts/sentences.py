@@ -21,15 +21,9 @@ from attnbias import experiments
 from attnbias._records import plain_json, provenance, write_json
 from attnbias._threads import one_thread
 from attnbias.experiments.networks.runs import OPTIMIZERS
-from attnbias.nets import (
-    TextExamples,
-    fit,
-    load_classifier,
-    load_encoder,
-    load_tokenizer,
-    record_heads,
-)
+from attnbias.nets import TextExamples, fit, load_classifier, load_tokenizer, record_heads
 from attnbias.nets.data.text import load_nli
+from attnbias.nets.text import load_encoder
 from book.texts import load_bundled_head, new_words, whole_words
 from scripts.fetch_packages import folder_of
 

@@ -17,6 +17,8 @@ from pathlib import Path
 from ..checks import CheckTable
 from .guarantees import HYPOTHESES, headline, legend
 
+__all__ = ["Section"]
+
 _WIDTH, _LABEL = 80, 20
 _ITEMS = 6  # of a list that the report spells out
 

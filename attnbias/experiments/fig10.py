@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from .._files import as_path, new_result, target_path
 from .._records import provenance
-from .._validate import require_choice, require_flag, require_int, require_type
+from .._validate import PathLike, require_choice, require_flag, require_int, require_type
 from ..data._source import as_source
 from ..nets.data.examples import TextExamples
 from ..nets.data.minilm import load_minilm_sample
@@ -25,6 +25,8 @@ from .result import ExperimentResult
 
 if TYPE_CHECKING:
     import pandas
+
+__all__ = ["run"]
 
 TITLE = "Figure 10: cosines between token embeddings"
 LOADERS = {"NLI": load_nli, "toxic": load_toxic}
@@ -40,12 +42,12 @@ STANDS_IN = {
 
 def run(
     *,
-    source="huggingface",
-    model=None,
+    source: PathLike = "huggingface",
+    model: PathLike | None = None,
     texts: dict[str, int] | None = None,
     max_length: int = 512,
     seed: int = 0,
-    out=None,
+    out: PathLike | None = None,
     progress: bool = False,
 ) -> ExperimentResult:
     """Cosines between all pairs of token embeddings of a text, over two corpora.
@@ -56,7 +58,7 @@ def run(
         Of the texts, as in `attnbias.nets.data.text`: their training split, for "bundled"
         those of `attnbias.nets.data.minilm`.
     model : {"huggingface", "tiny"} or path, optional
-        Of the embeddings, as in `attnbias.nets.text.load_encoder`. By default the source's
+        Of the embeddings, as in `attnbias.nets.load_classifier`. By default the source's
         own; for "bundled" the extract of MiniLM that comes with attnbias.
     texts : dict of str to int, optional
         How many of "NLI" and of "toxic", evenly spaced through the corpus; by default the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,12 +17,24 @@ from .forms import Traces, make_result, trace_words
 from .result import ExperimentResult
 from .runs import from_small_start, require_common, run_all, solved
 
+__all__ = ["instance", "run"]
+
 TITLE = "Figure 2: step-size rules on Example 1"
 FORM = Traces("fig2", TITLE, claims, trace_words)
 
 
-def instance(seed: int = 0, *, start_norm: float = 0.1, **data) -> tuple[Dataset, torch.Tensor]:
-    """The data and the start W_0 of one seed; other arguments are those of `make_example1`."""
+def instance(
+    seed: int = 0, *, start_norm: float = 0.1, **data: Any
+) -> tuple[Dataset, torch.Tensor]:
+    """The data and the start W_0 of one seed; other arguments are those of `make_example1`.
+
+    Examples
+    --------
+    >>> from attnbias.experiments import fig2
+    >>> data, W0 = fig2.instance(seed=1, n=5, T=3, d=200)
+    >>> data.n, round(float(W0.norm()), 6)
+    (5, 0.1)
+    """
     return from_small_start(make_example1, start_norm, seed=seed, **data)
 
 
@@ -43,7 +56,7 @@ def rules(
 
 
 def run(
-    seeds=5,
+    seeds: int | Sequence[int] = 5,
     steps: int = 10_000,
     *,
     n: int = 10,
@@ -59,7 +72,7 @@ def run(
     ngd_max_step: float = math.inf,
     max_step: float = 1e4,
     loss: str = "exponential",
-    record=200,
+    record: int | Sequence[int] = 200,
     device: str = "cpu",
     progress: bool = False,
 ) -> ExperimentResult:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 
 from ..data import Dataset, make_dm
@@ -12,12 +15,22 @@ from .forms import Traces, make_result, trace_words
 from .result import ExperimentResult
 from .runs import require_common, run_all, solved
 
+__all__ = ["instance", "run"]
+
 TITLE = "Figure 3: step-size rules for W and u together, on data model DM"
 FORM = Traces("fig3", TITLE, claims, trace_words)
 
 
-def instance(seed: int = 0, **data) -> tuple[Dataset, torch.Tensor]:
-    """Data of `make_dm`, whose arguments these are, and the start W_0 = 0. u starts at 0 too."""
+def instance(seed: int = 0, **data: Any) -> tuple[Dataset, torch.Tensor]:
+    """Data of `make_dm`, whose arguments these are, and the start W_0 = 0. u starts at 0 too.
+
+    Examples
+    --------
+    >>> from attnbias.experiments import fig3
+    >>> data, W0 = fig3.instance(seed=1, n=4, T=3, d=50)
+    >>> data.T, float(W0.norm())
+    (3, 0.0)
+    """
     made = make_dm(**data, seed=seed)
     return made, torch.zeros(made.d, made.d, dtype=torch.float64)
 
@@ -34,7 +47,7 @@ def rules(gd_step_size: float = 0.05, ngd_step_size: float = 0.05) -> dict[str, 
 
 
 def run(
-    seeds=5,
+    seeds: int | Sequence[int] = 5,
     steps: int = 10_000,
     *,
     n: int = 10,
@@ -46,7 +59,7 @@ def run(
     gd_step_size: float = 0.05,
     ngd_step_size: float = 0.05,
     loss: str = "exponential",
-    record=200,
+    record: int | Sequence[int] = 200,
     device: str = "cpu",
     progress: bool = False,
 ) -> ExperimentResult:

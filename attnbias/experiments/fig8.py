@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from .claims.fig8 import claims, scale_label
 from .forms import Traces, make_result, trace_words
 from .result import ExperimentResult
 from .runs import require_common, run_all, solved
+
+__all__ = ["run"]
 
 TITLE = "Figure 8: GD and NGD from a bad start"
 FORM = Traces("fig8", TITLE, claims, trace_words)
@@ -33,12 +35,12 @@ def rules(gd_step_size: float = 1.0, ngd_step_size: float = 0.1) -> dict[str, Ru
 
 
 def run(
-    scales=SCALES,
+    scales: Sequence[float] = SCALES,
     steps: int = 10_000,
     *,
     gd_step_size: float = 1.0,
     ngd_step_size: float = 0.1,
-    record=200,
+    record: int | Sequence[int] = 200,
     device: str = "cpu",
     progress: bool = False,
 ) -> ExperimentResult:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 
+from .._validate import PathLike
 from ..data import Dataset, load_binary_mnist
 from ..geometry.tokens import optimal_tokens, token_scores
 from ..rules import GD, NGD, Polyak, Rule
@@ -12,12 +16,24 @@ from .forms import Traces, make_result, trace_words
 from .result import ExperimentResult
 from .runs import from_small_start, require_common, run_all, solved
 
+__all__ = ["instance", "run"]
+
 TITLE = "Figure 9: GD and NGD on binary MNIST"
 FORM = Traces("fig9", TITLE, claims, trace_words)
 
 
-def instance(seed: int = 0, *, start_norm: float = 0.1, **data) -> tuple[Dataset, torch.Tensor]:
-    """The data and the start W_0 of one seed; other arguments are those of `load_binary_mnist`."""
+def instance(
+    seed: int = 0, *, start_norm: float = 0.1, **data: Any
+) -> tuple[Dataset, torch.Tensor]:
+    """The data and the start W_0 of one seed; other arguments are those of `load_binary_mnist`.
+
+    Examples
+    --------
+    >>> from attnbias.experiments import fig9
+    >>> digits, W0 = fig9.instance(seed=1, n=4, T=3, patch=7)
+    >>> digits.d, round(float(W0.norm()), 6)
+    (49, 0.1)
+    """
     return from_small_start(load_binary_mnist, start_norm, seed=seed, **data)
 
 
@@ -27,7 +43,7 @@ def rules(gd_step_size: float = 1.0, ngd_step_size: float = 0.1) -> dict[str, Ru
 
 
 def run(
-    seeds=5,
+    seeds: int | Sequence[int] = 5,
     steps: int = 10_000,
     *,
     n: int = 20,
@@ -36,11 +52,11 @@ def run(
     noise: float = 1.0,
     classifier_scale: float = 1.0,
     position: str = "random",
-    source="bundled",
+    source: PathLike = "bundled",
     start_norm: float = 0.1,
     gd_step_size: float = 1.0,
     ngd_step_size: float = 0.1,
-    record=200,
+    record: int | Sequence[int] = 200,
     device: str = "cpu",
     progress: bool = False,
 ) -> ExperimentResult:
@@ -106,7 +122,7 @@ def run(
     settings = dict(locals())
     common = require_common(settings)
     chosen = rules(gd_step_size, ngd_step_size)
-    given = {
+    given: dict[str, Any] = {
         "n": n,
         "T": T,
         "patch": patch,

@@ -10,6 +10,8 @@ from ..data import Dataset
 from .constants import Constants, token_constants
 from .tokens import optimal_tokens, score_levels
 
+__all__ = ["check_assumption1", "check_assumption2", "example1_threshold"]
+
 
 def check_assumption1(
     data: Dataset, u: TensorLike | None = None, *, phi: float | None = None

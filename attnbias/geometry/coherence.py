@@ -13,6 +13,8 @@ from ..data import Dataset
 from .constants import Constants, optimal_mask, token_constants
 from .tokens import optimal_tokens, score_levels
 
+__all__ = ["check_coherence"]
+
 _BLOCK = 2**22  # entries of one block of token products: 32 MB
 _EQUAL = 1e-12  # relative; norms that are meant to be equal differ by rounding
 

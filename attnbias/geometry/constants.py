@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
-from .._validate import as_numbers, require_number
+from .._validate import TensorLike, as_numbers, require_number
 from ..data import Dataset
 from ..dataset import require_dataset
+from ..losses import Loss
 from .limit import saturated_weights, settled_offset
-from .solution import require_svm
+from .solution import SVMSolution, require_svm
 from .tokens import gap_rows, optimal_tokens, score_levels
+
+__all__ = ["Constants", "limit_offset", "token_constants"]
 
 _BLOCK = 2**22  # entries of one block of token products: 32 MB
 
@@ -95,7 +99,7 @@ class Constants:
         """Upsilon / upsilon >= 1, the condition number of the degradation factors."""
         return _exp(self.log_kappa)
 
-    def log_A_at(self, phi):
+    def log_A_at(self, phi: float | np.ndarray) -> Any:
         """log of A = N' kappa / (e phi^2) for one or more softmax scores phi."""
         phi = as_numbers("phi", phi, dtype=float)
         return math.log(self.rows) + self.log_kappa - 1 - 2 * np.log(phi)
@@ -130,7 +134,12 @@ class Constants:
         the gradient's norm is at most B^2 Upsilon / 2."""
         return 2 * self.largest_step / self.B**2 * _exp(-self.log_Upsilon)
 
-    def m1_bound(self, path, largest_step, offset=0.0):
+    def m1_bound(
+        self,
+        path: float | np.ndarray,
+        largest_step: float | np.ndarray,
+        offset: float | np.ndarray = 0.0,
+    ) -> np.ndarray:
         """M1: 1 - cosine(W, W_mm) after steps of total length `path`.
 
         Parameters
@@ -185,7 +194,13 @@ def row_bound(size: float, margin: float, log_A, largest_step, offset, path):
     return bound if np.ndim(bound) else float(bound)
 
 
-def token_constants(data: Dataset, u=None, *, svm=None, phi: float | None = None) -> Constants:
+def token_constants(
+    data: Dataset,
+    u: TensorLike | None = None,
+    *,
+    svm: SVMSolution | None = None,
+    phi: float | None = None,
+) -> Constants:
     """All constants of a data set at once.
 
     Parameters
@@ -240,7 +255,13 @@ def token_constants(data: Dataset, u=None, *, svm=None, phi: float | None = None
     )
 
 
-def limit_offset(data: Dataset, svm, u=None, *, loss="exponential") -> float | None:
+def limit_offset(
+    data: Dataset,
+    svm: SVMSolution,
+    u: TensorLike | None = None,
+    *,
+    loss: str | Loss = "exponential",
+) -> float | None:
     """Norm of the part of W orthogonal to W_mm that training settles at, as far as W_mm tells.
 
     Once the softmax is saturated the gradient weighs the support row (i, tau) by

@@ -27,6 +27,8 @@ from ..errors import RangeError
 from .active_set import solve_dual
 from .tokens import GapRows
 
+__all__ = ["ExactCertificate"]
+
 LARGEST = 1000  # constraints of which a proof takes seconds; the time grows with their cube
 
 BITS = 256

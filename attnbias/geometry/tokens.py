@@ -18,6 +18,8 @@ from ..data import Dataset
 from ..dataset import require_dataset
 from ..errors import MissingDecoderError, QueryError, RangeError, TiedTokensError
 
+__all__ = ["GapRows", "VectorRows", "gap_rows", "optimal_tokens", "selected_tokens", "token_scores"]
+
 # Features above which d x d matrices are formed only when they are asked for: 34 MB each.
 WIDE = 2048
 
@@ -371,7 +373,7 @@ def places(mask: torch.Tensor, opt: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return mask.scatter(1, opt[:, None], False).nonzero(as_tuple=True)
 
 
-def gap_rows(data: Dataset, opt=None) -> GapRows:
+def gap_rows(data: Dataset, opt: TensorLike | None = None) -> GapRows:
     """The constraint rows of (W-SVM) for given (default: the data's) optimal tokens.
 
     From the keys and queries where the data have their own.

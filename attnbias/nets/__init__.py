@@ -1,5 +1,8 @@
 """Real networks: optimizers, models, and one loop that trains them."""
 
+from typing import TYPE_CHECKING
+
+from ..errors import leaving
 from ..optim import SNGD, SPS
 from .data.examples import ImageExamples, TextExamples
 from .heads import (
@@ -13,7 +16,7 @@ from .heads import (
     record_heads,
 )
 from .log import TrainingLog
-from .text import TextClassifier, load_classifier, load_encoder, load_model, load_tokenizer
+from .text import TextClassifier, load_classifier, load_model, load_tokenizer
 from .training import fit
 from .vit import ViTSmall, vit_small_cifar10, vit_small_mnist
 
@@ -33,7 +36,6 @@ __all__ = [
     "head_from_qk",
     "head_from_weights",
     "load_classifier",
-    "load_encoder",
     "load_model",
     "load_tokenizer",
     "random_head",
@@ -41,3 +43,10 @@ __all__ = [
     "vit_small_cifar10",
     "vit_small_mnist",
 ]
+
+if not TYPE_CHECKING:  # to which names that leave are gone
+    __getattr__ = leaving(
+        __name__,
+        "2.0",
+        {"load_encoder": ("attnbias.nets.text", "attnbias.nets.load_model(source)[0]")},
+    )

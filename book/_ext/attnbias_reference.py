@@ -54,7 +54,14 @@ class Reference:
         return f"{word} {stated}." if stated else ""
 
     def links(self, names: tuple[str, ...]) -> str:
-        return ", ".join(f":py:obj:`{name.rpartition('.')[2]} <{name}>`" for name in names)
+        """Links to public names; the others with their modules."""
+        parts = (name.rpartition(".") for name in names)
+        return ", ".join(
+            f":py:obj:`{last} <{module}.{last}>`"
+            if f"{module}.{last}" in self.listed
+            else f"``{last}`` of ``{module}``"
+            for module, _, last in parts
+        )
 
 
 class OfReference(Generated):
@@ -177,27 +184,37 @@ def plain_signature(app: Sphinx, what, name, obj, options, signature, returned):
     return None
 
 
-def linked(names: tuple[str, ...], docname: str) -> list[nodes.Node]:
-    """Links to the reference, with commas between them."""
+def linked(names: tuple[str, ...], docname: str, listed: dict[str, str]) -> list[nodes.Node]:
+    """Links to the reference, with commas between them; a name that it lacks with its module."""
     out: list[nodes.Node] = []
     for name in names:
-        link = addnodes.pending_xref(
-            "",
-            nodes.literal(text=name.rpartition(".")[2]),
-            refdomain="py",
-            reftype="obj",
-            reftarget=name,
-            refexplicit=True,
-            refwarn=True,
-            refdoc=docname,
-        )
-        out += [*([nodes.Text(", ")] if out else []), link]
+        module, _, last = name.rpartition(".")
+        out += [nodes.Text(", ")] if out else []
+        if name in listed:
+            out += [link_to(name, docname)]
+        else:
+            out += [nodes.literal(text=last), nodes.Text(" of "), nodes.literal(text=module)]
     return out
+
+
+def link_to(name: str, docname: str) -> nodes.Node:
+    """A link to a public name, by its last part."""
+    return addnodes.pending_xref(
+        "",
+        nodes.literal(text=name.rpartition(".")[2]),
+        refdomain="py",
+        reftype="obj",
+        reftarget=name,
+        refexplicit=True,
+        refwarn=True,
+        refdoc=docname,
+    )
 
 
 def say_what_checks(app: Sphinx, doctree: nodes.document) -> None:
     """Append the line "Checked by" to each box that the mapping knows."""
-    statements = getattr(app, STATE).statements
+    reference = getattr(app, STATE)
+    statements = reference.statements
     for label, content in boxes(doctree):
         kept = statements.get(label)
         if kept is None or not kept.names:
@@ -206,7 +223,7 @@ def say_what_checks(app: Sphinx, doctree: nodes.document) -> None:
         for word, names in (("Checked by ", kept.checks), ("In code: ", kept.code)):
             if names:
                 line += [nodes.Text(("; " if len(line) else "") + word)]
-                line += linked(names, app.env.docname)
+                line += linked(names, app.env.docname, reference.listed)
         content += line
 
 

@@ -9,10 +9,10 @@ from stored_sets import drawn
 
 from attnbias.data import _mnist, _source
 from attnbias.data._mnist import Digits
-from attnbias.nets import load_encoder, load_tokenizer
 from attnbias.nets.data import images, text
 from attnbias.nets.data.images import COUNTS, load_cifar10, load_mnist
 from attnbias.nets.data.text import TextSet, load_nli, load_toxic
+from attnbias.nets.text import load_encoder, load_tokenizer
 from scripts.fetch_packages import PACKAGES, folder_of
 from scripts.make_samples import zeros_and_ones
 

@@ -1,8 +1,12 @@
 """The main line: some twenty chapters with all that the paper numbers, each in its chapter."""
 
+import ast
+import importlib
+import inspect
 import re
 
 import pytest
+import reference_statements as reference
 
 from tests.book.test_length import words
 from tools.chapters import ROOT, toc_parts
@@ -55,6 +59,62 @@ def figures(text: str) -> set[int]:
     """The figures of the paper that a chapter's headings name."""
     named = re.findall(r"^#+ .*?\bFigures? ([\d, and]+)", text, re.M)
     return {int(number) for each in named for number in re.findall(r"\d+", each)}
+
+
+def cells(text: str) -> list[tuple[bool, ast.Module]]:
+    """The code cells, and whether a reader sees each without a click."""
+    closed = r"^`{3,}\{solution-start\}.*?\{solution-end\}|^(:{3,}|`{4,})\{dropdown\}.*?^\1 *$"
+    hidden = [match.span() for match in re.finditer(closed, text, re.S | re.M)]
+    found = []
+    for match in re.finditer(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", text, re.S | re.M):
+        tags, code = re.match(r"(:tags: [^\n]*\n)?(.*)", match[1], re.S).groups()
+        inside = any(begin < match.start() < end for begin, end in hidden)
+        lines = (line for line in code.splitlines() if not line.startswith("%"))
+        found.append((not inside and "-" not in (tags or ""), ast.parse("\n".join(lines))))
+    return found
+
+
+def shown_names(text: str) -> dict[str, object]:
+    """What of the library a reader sees used, by its full name; modules apart."""
+    held: dict[str, tuple[str, object]] = {}
+    trees = cells(text)
+    for node in (node for _, tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "attnbias":
+            for each in node.names:
+                full = f"{node.module}.{each.name}"
+                home = importlib.import_module(node.module)
+                value = getattr(home, each.name, None) or importlib.import_module(full)
+                held[each.asname or each.name] = full, value
+    found = {}
+    for node in (node for shown, tree in trees if shown for node in ast.walk(tree)):
+        if isinstance(node, ast.Name) and node.id in held:
+            found[held[node.id][0]] = held[node.id][1]
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            full, value = held.get(node.value.id, ("", None))
+            if inspect.ismodule(value):
+                found[f"{full}.{node.attr}"] = getattr(value, node.attr)
+    return {full: value for full, value in found.items() if not inspect.ismodule(value)}
+
+
+PUBLIC = {id(reference.resolve(full)) for full in reference.listed_names()}
+
+
+def internal(text: str) -> list[str]:
+    return [full for full, value in shown_names(text).items() if id(value) not in PUBLIC]
+
+
+@pytest.mark.parametrize("chapter", TEXT)
+def test_what_a_chapter_shows_of_the_library_is_public(chapter):
+    assert internal(TEXT[chapter]) == []
+
+
+def test_an_internal_name_in_sight_would_be_noticed():
+    cell = "```{code-cell} ipython3\nfrom attnbias.geometry import svm\nsvm.certify(1)\n```\n"
+    assert internal(cell) == ["attnbias.geometry.svm.certify"]
+    assert internal(cell.replace("svm.certify", "svm.solve")) == []
+    assert internal(cell.replace("ipython3\n", "ipython3\n:tags: [hide-input]\n")) == []
+    closed = f"```{{solution-start}} ex\n```\n{cell}```{{solution-end}}\n```\n"
+    assert internal(closed) == [] and internal(cell + closed) == ["attnbias.geometry.svm.certify"]
 
 
 def test_the_main_line_is_a_book_of_some_twenty_chapters():

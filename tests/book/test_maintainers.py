@@ -118,13 +118,17 @@ def test_the_version_stands_the_same_wherever_it_stands():
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf8"))
     files = [json.loads((ROOT / name).read_text()) for name in (".zenodo.json", "codemeta.json")]
     assert {version(ROOT), cited["version"], *(each["version"] for each in files)} == {__version__}
+    heading = re.search(r"^## \[(.+)\] - ", (ROOT / "CHANGELOG.md").read_text("utf8"), re.M)
+    assert heading[1] == __version__
     # the release's workflow compares its tag with the library's own
     assert "attnbias.__version__" in (ROOT / ".github/workflows/release.yml").read_text()
     titles = {cited["title"], files[0]["title"]}
     assert len(titles) == 1 and titles.pop().startswith(f"{files[1]['name']}: ")
     keywords = [set(each["keywords"]) for each in files]
-    with (ROOT / "pyproject.toml").open("rb") as stream:
-        assert keywords == 2 * [set(tomllib.load(stream)["project"]["keywords"])]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    assert keywords == 2 * [set(project["keywords"])]
+    stable = "Development Status :: 5 - Production/Stable" in project["classifiers"]
+    assert stable == (int(__version__.partition(".")[0]) > 0)
 
 
 def test_the_licence_of_each_bundled_file_is_named_as_beside_it():

@@ -1,9 +1,15 @@
 """The public names are those of the contract."""
 
 import inspect
+import re
+import warnings
+
+import pytest
+from packaging.version import Version
 
 import attnbias
-from attnbias import experiments
+from attnbias import errors, experiments, nets
+from attnbias.errors import AttnBiasDeprecationWarning
 
 CONTRACT = [
     "Dataset",
@@ -102,3 +108,45 @@ def test_train_signature_is_the_contract():
     ]
     assert list(parameters)[: len(wanted)] == wanted
     assert parameters["loss"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def told_of(look, times: int = 2) -> list[warnings.WarningMessage]:
+    """What is said when a name is looked up so many times."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(times):
+            look()
+    return [each for each in caught if each.category is AttnBiasDeprecationWarning]
+
+
+LEAVING = {"nets.load_encoder": lambda: nets.load_encoder}
+
+
+@pytest.mark.parametrize("name", LEAVING)
+def test_a_name_that_goes_does_as_before_and_says_once_when_and_what_takes_its_place(
+    name, monkeypatch
+):
+    monkeypatch.setattr(errors, "_said", set())
+    (said,) = told_of(LEAVING[name])
+    full, goes, place = re.fullmatch(
+        r"(\S+) goes in attnbias (\S+): use (\S+?)(?:\(.*)?", str(said.message)
+    ).groups()
+    assert full == f"attnbias.{name}" and said.filename == __file__
+    home, _, last = place.rpartition(".")
+    assert callable(LEAVING[name]()) and last in eval(home).__all__
+    assert name.rpartition(".")[2] not in eval(full.rpartition(".")[0]).__all__
+    assert Version(goes) > Version(attnbias.__version__)  # else it is to be taken out
+
+
+def test_an_import_of_it_warns_too_and_a_forgetful_one_would_be_noticed(monkeypatch):
+    monkeypatch.setattr(errors, "_said", set())
+    (said,) = told_of(lambda: exec("from attnbias.nets import load_encoder", {}))
+    assert said.filename == "<string>"
+    monkeypatch.setattr(errors, "_said", type("", (set,), {"add": lambda *_: None})())
+    assert len(told_of(LEAVING["nets.load_encoder"], 3)) == 3
+
+
+def test_what_neither_stays_nor_goes_is_missing():
+    with pytest.raises(AttributeError, match="module 'attnbias.nets' has no attribute 'load_all'"):
+        _ = nets.load_all
+    assert told_of(lambda: nets.fit) == []

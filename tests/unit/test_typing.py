@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import pkgutil
 import tomllib
 import typing
 from functools import cached_property
@@ -43,9 +44,13 @@ def unsaid(thing):
     return found
 
 
-PACKAGES = ("data", "experiments", "nets", "optim", "plots", "sweeps", "theorems")
-HOMES = [importlib.import_module(f"attnbias.{name}") for name in PACKAGES]
-LOWER = {f"{home.__name__}.{name}": getattr(home, name) for home in HOMES for name in home.__all__}
+FOUND = [m.name for m in pkgutil.walk_packages(attnbias.__path__, "attnbias.")]
+HOMES = [importlib.import_module(n) for n in FOUND if ".beyond" not in n and "._" not in n]
+LOWER = {
+    f"{home.__name__}.{name}": getattr(home, name)
+    for home in HOMES
+    for name in getattr(home, "__all__", ())
+}
 
 
 @pytest.mark.parametrize("full", [name for name, thing in LOWER.items() if callable(thing)])

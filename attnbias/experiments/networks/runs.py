@@ -40,6 +40,8 @@ from .desk import Desk, desk_at
 if TYPE_CHECKING:
     from .figures import NetworkFigure
 
+__all__ = ["Plan"]
+
 
 def _clipped(norm: float) -> Callable:
     """SGD whose gradients are clipped at a norm: it is SNGD with the lr of SGD as its cap."""

@@ -23,6 +23,8 @@ from .rational import (
     solve_rationally,
 )
 
+__all__ = ["Proof"]
+
 # Products of two bits that Coq does in a second, and the seconds up to which a file is written.
 SPEED, LONGEST = 3.5e7, 600
 

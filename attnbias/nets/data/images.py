@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ..._validate import require_choice
+from ..._validate import PathLike, require_choice
 from ...data import _mnist
 from ...data._source import as_source, bundled_arrays, damaged, hub_images, translated
 from ._arrays import require_array, require_labels
+
+__all__ = ["ImageSet", "load_cifar10", "load_mnist"]
 
 SPLITS = ("train", "test")
 DIGITS = tuple("0123456789")
@@ -78,7 +80,7 @@ class ImageSet:
         return len(self.labels)
 
 
-def load_mnist(split="train", source="huggingface") -> ImageSet:
+def load_mnist(split: str = "train", source: PathLike = "huggingface") -> ImageSet:
     """Handwritten digits, 28 x 28, grey.
 
     Parameters
@@ -116,7 +118,7 @@ def load_mnist(split="train", source="huggingface") -> ImageSet:
     return _load("MNIST", split, source)
 
 
-def load_cifar10(split="train", source="huggingface") -> ImageSet:
+def load_cifar10(split: str = "train", source: PathLike = "huggingface") -> ImageSet:
     """Photographs of ten kinds of things, 32 x 32, in colour.
 
     Parameters

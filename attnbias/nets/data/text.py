@@ -12,10 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ..._validate import require_choice
+from ..._validate import PathLike, require_choice
 from ...data._source import as_source, bundled, huggingface, translated
 from ...errors import DtypeError
 from ._arrays import require_labels
+
+__all__ = ["TextSet", "load_nli", "load_toxic"]
 
 SPLITS = ("train", "validation", "test")
 NLI = ("entailment", "neutral", "contradiction")
@@ -75,7 +77,7 @@ class TextSet:
         return len(self.labels)
 
 
-def load_nli(split="train", source="huggingface") -> TextSet:
+def load_nli(split: str = "train", source: PathLike = "huggingface") -> TextSet:
     """Pairs of sentences: does the first entail the second, contradict it, or neither?
 
     Parameters
@@ -119,7 +121,7 @@ def load_nli(split="train", source="huggingface") -> TextSet:
     return _load("snli", NLI, split, source)
 
 
-def load_toxic(split="train", source="huggingface") -> TextSet:
+def load_toxic(split: str = "train", source: PathLike = "huggingface") -> TextSet:
     """Comments from the web, toxic or not. They hold offensive language.
 
     Parameters

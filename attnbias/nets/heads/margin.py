@@ -17,6 +17,8 @@ from ...errors import RangeError
 from ...geometry.svm import SVMSolution, solve_w_svm
 from ...geometry.tokens import GapRows, gap_rows
 
+__all__ = ["Comparison"]
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:

@@ -84,9 +84,10 @@ def record_heads(
 
     Examples
     --------
-    >>> from attnbias.nets import load_encoder, load_tokenizer, record_heads
+    >>> from attnbias.nets import load_model, record_heads
+    >>> model, tokenizer = load_model("tiny")
     >>> words = ["Attention has a bias.", "It is implicit."]
-    >>> found = record_heads(load_encoder("tiny"), words, tokenizer=load_tokenizer("tiny"))
+    >>> found = record_heads(model, words, tokenizer=tokenizer)
     >>> found
     Heads(2 layers x 2 heads, query 0, n=2)
     >>> found[1, 0]
@@ -205,9 +206,9 @@ class Heads(Sequence[Head]):
 
     Examples
     --------
-    >>> from attnbias.nets import load_encoder, load_tokenizer, record_heads
-    >>> words, tokenizer = ["Attention has a bias.", "It is implicit."], load_tokenizer("tiny")
-    >>> found = record_heads(load_encoder("tiny"), words, tokenizer=tokenizer, query="all")
+    >>> from attnbias.nets import load_model, record_heads
+    >>> (model, tokenizer), words = load_model("tiny"), ["Attention has a bias.", "It is implicit."]
+    >>> found = record_heads(model, words, tokenizer=tokenizer, query="all")
     >>> len(found), found.queries
     (24, (0, 1, 2, 3, 4, 5))
     >>> found[1, 0, 5].tokens[1]

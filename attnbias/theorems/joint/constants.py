@@ -14,6 +14,8 @@ from ...errors import RangeError
 from ...geometry.constants import largest_products, optimal_mask
 from ...geometry.tokens import resolve_opt
 
+__all__ = ["JointConstants", "joint_constants"]
+
 LOSS_RATIO = 11.0  # C of Eq. 13
 GAP_RATIO = 1100.0  # C_Delta of Lemma 11
 _HEAD = 1024  # terms of a power sum added one by one
@@ -37,6 +39,13 @@ class JointConstants:
     Notes
     -----
     Source: Lemma 9 and Condition 2, [c].
+
+    Examples
+    --------
+    >>> from attnbias import Dataset
+    >>> constants = joint_constants(Dataset([[[3.0, 0.0], [0.5, 1.0]]], [1], opt=[0]))
+    >>> constants.B, constants.speed
+    (3.0, 3.0)
     """
 
     n: int
@@ -101,7 +110,7 @@ def joint_constants(data: Dataset, unit: float = 1.0) -> JointConstants:
 
     Raises
     ------
-    DtypeError, MissingDecoderError, TiedTokensError
+    DtypeError, RangeError, NonFiniteError, MissingDecoderError, TiedTokensError
 
     Examples
     --------
@@ -112,7 +121,7 @@ def joint_constants(data: Dataset, unit: float = 1.0) -> JointConstants:
     (9.0, 1.25, 1.5)
     """
     is_opt = optimal_mask(data, resolve_opt(data))
-    X = data.X.double() / unit
+    X = data.X.double() / require_number("unit", unit, low=0, open_low=True)
     squares = X.square().sum(dim=2)
     chosen, others = squares[is_opt], squares[data.mask & ~is_opt]
     tokens = X[data.mask]
