@@ -4,7 +4,7 @@ matplotlib draws them once, on white. Here each colour of `book.widgets.night.NI
 variable with two values, chosen by the colour scheme of the page around the picture; a browser
 that does not know of it shows the whole figure by day, ground included. Each picture also gets its
 width and height on the page, so that the text below it stands still while it loads. Where panels
-stand side by side a phone is given the drawing of `tools.narrow_figures`.
+stand side by side, or one is wide, a phone is given the drawing of `tools.narrow_figures`.
 """
 
 import re
@@ -14,7 +14,7 @@ from pathlib import Path
 from book.widgets.night import NIGHT as COLOURS_BY_NIGHT
 from book.widgets.night import by_page, night_variables
 from tools.files import SITE, pages_of, rewrite
-from tools.narrow_figures import stacked
+from tools.narrow_figures import pressed, stacked
 
 STYLE = '<style type="text/css">'
 # matplotlib does not say black where it fills: it is what SVG takes.
@@ -65,7 +65,7 @@ def follow_pages(site: Path = SITE) -> None:
         rewrite(path, themed)
         svg = path.read_text(encoding="utf8")
         drawings = {path: svg}
-        if "Matplotlib" in svg and (narrow := stacked(svg)):
+        if "Matplotlib" in svg and (narrow := stacked(svg) or pressed(svg)):
             drawings[path.with_name(narrow_name(path.name))] = narrow
         for place, drawing in drawings.items():
             if found := SIZE.search(drawing):

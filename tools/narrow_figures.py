@@ -1,8 +1,9 @@
-"""Figures of two panels a row once more for a phone: one panel below the other, in their own size.
+"""Figures once more for a phone: of two panels a row one below the other, a wide one pressed.
 
 matplotlib puts each panel into a group of its own, so that panels can be moved as they are. What a
 panel left to its neighbours (the numbers on an axis that they share, the name of the steps) it
-takes along, and the legend is set anew in as many columns as there is room for.
+takes along, and the legend is set anew in as many columns as there is room for. In a panel that is
+alone in its row lines come closer from left to right, while words and marks keep their size.
 """
 
 import copy
@@ -18,6 +19,10 @@ AIR = 6.0
 TITLE = 13.0  # the height of a line
 ROW = 17.0  # of a legend
 GAP = 14.0  # between its columns
+PHONE = 336.0  # points: a wider drawing would have letters too small on a phone
+LEAST = 0.5  # of its width is left of a panel that is pressed
+CLOSE = 4.0  # between two numbers on an axis
+HANDLE = 30.0  # the line of a legend before its word
 for prefix, address in NAMES.items():
     ElementTree.register_namespace(prefix, address)
 
@@ -76,12 +81,166 @@ def stacked(svg: str) -> str | None:
     return ElementTree.tostring(root, encoding="unicode")
 
 
+def pressed(svg: str) -> str | None:
+    """The drawing with panels that fit a phone; none where a picture or a slanting word bars it."""
+    root = ElementTree.fromstring(svg)
+    figure = root.find(f"{SVG}g[@id='figure_1']")
+    wide = float(root.get("width", "0pt")[:-2])
+    if figure is None or wide <= PHONE or _words(figure):
+        return None
+    panels = [Panel(each) for each in figure if _id(each).startswith("axes")]
+    rows = _rows(panels)
+    if {len(row) for row in rows} != {1} or not all(map(_bends, panels)):
+        return None
+    left, right = min(each.left for each in panels), max(each.right for each in panels)
+    ends = [(x, length) for each in panels for x, length in _beyond(each)]
+    share = (PHONE - (wide - right) - left) / (right - left)
+    share = min([share, *((PHONE - length - left) / (x - left) for x, length in ends)])
+    if share < LEAST:
+        return None
+    press = Press(left, share, (left + right) / 2, _marks(root))
+    for rect in root.iterfind(f".//{SVG}clipPath/{SVG}rect"):
+        x, length = float(rect.get("x")), float(rect.get("width"))
+        rect.set("x", f"{press(x):.2f}")
+        rect.set("width", f"{length * share:.2f}")
+    apart = [_clashes(panel) for panel in panels]
+    for panel in panels:
+        press.panel(panel)
+    if any(_clashes(panel) > before for panel, before in zip(panels, apart, strict=True)):
+        return None
+    out = max((press(x) + length - press(right) for x, length in ends), default=0.0)
+    root.set("width", f"{press(right) + max(wide - right, out):.2f}pt")
+    _lay_out(root, figure, rows)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _bends(panel: Panel) -> bool:
+    """Whether a panel has numbers on both axes, no picture and no word along a line."""
+    axes = [panel.axis(False), panel.axis(True)]
+    numbered = all(axis is not None and any(map(_words, _ticks(axis))) for axis in axes)
+    loose = [word for word in panel.group if _is_word(word)]
+    turned = any("rotate" in (part.get("transform") or "") for w in loose for part in w.iter())
+    return numbered and not turned and panel.group.find(f".//{SVG}image") is None
+
+
+def _marks(root) -> set[str]:
+    """The names of what is drawn about a place of its own, and then stands at several."""
+    uses = (use for use in root.iter(f"{SVG}use") if float(use.get("x", 0)) != 0)
+    return {use.get(f"{{{NAMES['xlink']}}}href", "")[1:] for use in uses}
+
+
+def _beyond(panel: Panel) -> list[tuple[float, float]]:
+    """Where words that begin in a panel and end outside begin, and how long they are."""
+    words = [(_place(word)[0], _length(word)) for word in _words(panel.group)]
+    return [(x, long) for x, long in words if panel.left < x and x + long > panel.right + AIR]
+
+
+def _clashes(panel: Panel) -> int:
+    """How many pairs of words in a panel lie over each other."""
+    boxes = [(*_place(word), _length(word) - AIR) for word in _words(panel.group)]
+    return sum(
+        abs(y - other) < TITLE - AIR / 2 and x < start + long and start < x + length
+        for k, (x, y, length) in enumerate(boxes)
+        for start, other, long in boxes[:k]
+    )
+
+
+class Press:
+    """Places come closer to the left edge of the panels, each to `share` of how far it was."""
+
+    def __init__(self, left: float, share: float, middle: float, marks: set[str]) -> None:
+        self.left, self.share, self.middle, self.marks = left, share, middle, marks
+
+    def __call__(self, x: float) -> float:
+        return self.left + (x - self.left) * self.share
+
+    def panel(self, panel: Panel) -> None:
+        """Press what is drawn in a panel, and carry its words and its legend along."""
+        below = panel.axis(False)
+        names = [*_words(below), *(word for tick in _ticks(below) for word in _words(tick))]
+        beyond = [x for x, _ in _beyond(panel)]
+        for word in names:
+            self._carry(word, _place(word)[0], _length(word), 0.5)
+        for word in _words(panel.group):
+            x, length = _place(word)[0], _length(word)
+            self._carry(word, x, length, 0.0 if x in beyond else self._hold(x, length))
+        for legend in (each for each in panel.group if _id(each).startswith("legend")):
+            words = _words(legend)
+            x = min(_place(word)[0] for word in words) - HANDLE
+            length = max(_place(word)[0] + _length(word) for word in words) - x
+            self._carry(legend, x, length, self._hold(x, length))
+        self._thin_out([tick for tick in _ticks(below) if _words(tick)])
+        for group in panel.group:
+            if not (_is_word(group) or _id(group).startswith("legend")):
+                self._drawn(group)
+        panel.right = self(panel.right)
+
+    def _hold(self, x: float, length: float) -> float:
+        """Which end of a word, or its middle, keeps beside the lines that it stands at."""
+        aside = (x + length / 2 - self.middle) / max(self.middle - self.left, 1.0)
+        return 0.5 if abs(aside) < 0.1 else float(aside > 0)
+
+    def _carry(self, part, x: float, length: float, hold: float) -> None:
+        """Move a word or a legend with what it stands at, but not out of the drawing."""
+        anchor = x + hold * length
+        start = min(x + self(anchor) - anchor, PHONE - length)
+        _shift(part, max(start, 0.0) - x)
+
+    def _drawn(self, part, whole: bool = False) -> None:
+        """Press lines, and move marks, which are drawn about a place of their own."""
+        whole = whole or _id(part).startswith("PathCollection")
+        if part.tag == f"{SVG}path" and part.get("id") not in self.marks:
+            part.set("d", self._line(part.get("d", ""), whole))
+        elif part.tag == f"{SVG}use" and float(part.get("x", 0)) != 0:
+            part.set("x", f"{self(float(part.get('x'))):.2f}")
+        for inner in part:
+            if not _is_word(inner):
+                self._drawn(inner, whole)
+
+    def _thin_out(self, ticks: list) -> None:
+        """Leave out every second number of an axis where two would touch."""
+        places = [(_place(word)[0], _length(word)) for (word, *_) in map(_words, ticks)]
+        middles = [(self(x + length / 2), length / 2) for x, length in places]
+        pairs = zip(middles, middles[1:], strict=False)
+        if any(x + half + CLOSE > other - more for (x, half), (other, more) in pairs):
+            for tick in ticks[1::2]:
+                _empty(_words(tick)[0])
+
+    def _line(self, line: str, whole: bool) -> str:
+        """A path pressed, or, of a mark that is drawn where it stands, moved as a whole."""
+        numbers = _numbers(line)
+        middle = (min(numbers[::2]) + max(numbers[::2])) / 2 if whole and numbers else 0.0
+        away = self(middle) - middle
+        new = (x + away if whole else self(x) for x in numbers[::2])
+        pairs = zip(new, numbers[1::2], strict=True)
+        moved = iter([each for pair in pairs for each in pair])
+        return NUMBER.sub(lambda _: f"{next(moved):.2f}", line)
+
+
+def _shift(part, dx: float) -> None:
+    """Move a word, or a group of lines and words, to the right."""
+    if not _is_word(part):
+        part.set("transform", f"translate({dx:.2f} 0)")
+        return
+    for each in part:
+        if found := PLACE.match(each.get("transform") or ""):
+            _, _, rest = each.get("transform").partition(")")
+            each.set("transform", f"translate({float(found[1]) + dx:.2f} {found[2]}){rest}")
+
+
+def _empty(word) -> None:
+    """Take the letters of a word away, but not their shapes, which other words use."""
+    for part in [*word.iter()]:
+        for use in part.findall(f"{SVG}use"):
+            part.remove(use)
+
+
 def _lay_out(root, figure, rows: list[list[Panel]]) -> None:
     """Move panels and legend, and give the drawing its size."""
     width, height = (float(root.get(side)[:-2]) for side in ("width", "height"))
     pairs = [row for row in rows if len(row) == 2]
     left = max(row[0].left for row in rows)
-    left = max(left, *(second.left - first.right - AIR for first, second in pairs))
+    left = max([left, *(second.left - first.right - AIR for first, second in pairs)])
     room = max(panel.right - panel.left for row in rows for panel in row)
     total = left + room + width - max(row[-1].right for row in rows)
     legend = figure.find(f"{SVG}g[@id='legend_1']")

@@ -1,10 +1,11 @@
 """Words on figures: a phone stacks panels, and who listens has no sides, so panels go by name."""
 
+import ast
 import re
 
 import pytest
 
-from tools.chapters import toc_files
+from tools.chapters import notebook_sources, toc_files
 from tools.files import ROOT
 
 SIDE = "left|right|top|bottom|upper|lower|middle"
@@ -90,3 +91,22 @@ def test_a_sentence_that_points_at_a_panel_by_its_side_would_be_noticed():
 )
 def test_what_is_inside_one_picture_may_have_a_place(words):
     assert not PLACED.search(words)
+
+
+def letters_lost(text: str) -> list[str]:
+    """Strings of a page's code in which a backslash ate a letter, as in "$\varphi$" without r."""
+    cells = re.findall(r"^```\{code-cell\}.*\n((?:.*\n)*?)```$", text, re.M)
+    codes = (re.sub(r"^(?::.*|%.*)$", "", cell, flags=re.M) for cell in cells)
+    strings = (node.value for code in codes for node in ast.walk(ast.parse(code)) if is_text(node))
+    return [each for each in strings if re.search(r"[\a\b\f\v\r]", each)]
+
+
+def is_text(node) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def test_no_string_of_a_chapter_lost_a_letter():
+    texts = [path.read_text(encoding="utf8") for path in notebook_sources()]
+    assert len(texts) > 40 and [lost for each in texts for lost in letters_lost(each)] == []
+    cell = '```{code-cell} ipython3\n:tags: [hide-input]\n\ntitle = %s"$\\varphi$"\n```\n'
+    assert letters_lost(cell % "") == ["$\varphi$"] and letters_lost(cell % "r") == []
