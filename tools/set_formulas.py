@@ -32,7 +32,7 @@ LOADER = re.compile(
     r"\s*<script>window\.MathJax = [^<]*</script>"
     r'\s*<script defer="defer" src="[^"]*tex-chtml\.js[^"]*"></script>'
 )
-CARDS = re.compile(r"(attnbiasCards\(.*?, )(\{.*\})(\)\n)", re.DOTALL)
+CARDS = re.compile(r"(sphinxCards\(.*?, )(\{.*\})(\)\n)", re.DOTALL)
 SET = """async ([formulas, setting]) => {
   const done = [];
   await MathJax.startup.promise;

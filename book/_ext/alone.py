@@ -31,9 +31,10 @@ def build_alone(module: str, home: Path, pages: dict[str, str], *formats: str) -
     subprocess.run(wheel, cwd=Path(module).parent, check=True, capture_output=True)
     with zipfile.ZipFile(next(home.glob("*.whl"))) as files:
         files.extractall(home / "installed")
-    (home / "source").mkdir()
     for name, text in pages.items():
-        (home / "source" / name).write_text(text, encoding="utf8")
+        path = home / "source" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf8")
     python = [sys.executable, "-I", "-S", "-c", BUILD]
     places = [str(home / "installed"), sysconfig.get_paths()["purelib"]]
     done = subprocess.run(

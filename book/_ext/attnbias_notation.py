@@ -7,12 +7,13 @@
   button for the card of them all.
 
 A symbol of Table 1 without an entry, or an entry whose place is not in the book, stops the build.
+These checks, and meanings that change by chapter, tie it to this book; cards as such are
+`sphinx_cards`, which other books can take.
 """
 
 import re
 from html import escape
 
-from attnbias_cards import write_cards
 from docutils import nodes
 from generated import Generated, read_first
 from notation_source import (
@@ -28,6 +29,7 @@ from notation_source import (
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx_cards import write_cards
 
 STATE = "attnbias_notation"
 LEFT_OUT = (HOME, "book/bibliography", "book/reference")  # their words are names
@@ -182,6 +184,7 @@ def offer_card(app: Sphinx, page: str, template: str, context: dict, doctree) ->
     used = doctree.get("symbols") if doctree is not None else None
     if not used:
         return
+    app.add_js_file("notation.js", loading_method="defer")
     home = app.builder.get_relative_uri(page, HOME)
     context["body"] += (
         '<div id="notation-card" popover="manual" hidden role="dialog" tabindex="-1" '
@@ -224,6 +227,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("terms", Terms)
     app.add_node(SymbolNode, html=(visit_html, depart_html))
     app.add_post_transform(Explain)
+    app.add_css_file("notation.css")
     read_first(app, STATE, read_notation)
     app.connect("html-page-context", offer_card, priority=600)
     app.connect("build-finished", write_notation)

@@ -165,7 +165,7 @@ def test_formulas_are_found_and_replaced_and_only_tex_that_is_left_keeps_mathjax
 
 def test_formulas_of_cards_are_set_where_they_stand(tmp_path):
     cards = {"eq-a": FORMULAS, "words": 'say "none"'}
-    script = f'attnbiasCards("book/a", {json.dumps(cards)})\n'
+    script = f'sphinxCards("book/a", {json.dumps(cards)})\n'
     (tmp_path / "_cards/book").mkdir(parents=True)
     (tmp_path / "_static").mkdir()
     (tmp_path / "_cards/book/a.js").write_text(script, encoding="utf8")
@@ -173,7 +173,7 @@ def test_formulas_of_cards_are_set_where_they_stand(tmp_path):
     (tmp_path / "kept.json").write_text(json.dumps(kept), encoding="utf8")
     assert set_formulas.set_formulas(tmp_path, tmp_path / "kept.json") == 2
     done = (tmp_path / "_cards/book/a.js").read_text(encoding="utf8")
-    assert done.startswith('attnbiasCards("book/a", {') and done.endswith("})\n")
+    assert done.startswith('sphinxCards("book/a", {') and done.endswith("})\n")
     after = json.loads(done.partition(", ")[2][:-2])
     assert after == {"eq-a": set_formulas.set_page(FORMULAS, DONE), "words": 'say "none"'}
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
-import attnbias_cards
 import attnbias_notation
 import pytest
 from docutils import nodes
@@ -235,36 +234,3 @@ def test_a_card_is_one_line_and_a_link(notation):
     assert to_html("$a < b$ & c") == (
         '<span class="math notranslate nohighlight">\\(a &lt; b\\)</span> &amp; c'
     )
-
-
-BODY = """<section id="top">
-<span id="chap-top"></span><h1>Top<a class="headerlink" href="#top">#</a></h1>
-<p>First words.</p><p>More.</p>
-<div class="proof theorem admonition" id="t-1"><div class="inner">A<div>B</div></div></div>
-<div class="math" id="equation-e">\\[x\\]</div>
-<figure class="align-default" id="fig"><img src="x.png"></figure>
-<div id="other">no</div>
-<dl><dt class="sig" id="lib.f">f(x)</dt>
-<dd><p>Does it.</p><p>Long.</p></dd></dl>
-</section>"""
-
-
-def test_cards_are_cut_out_of_a_page():
-    cards = attnbias_cards.cut(BODY)
-    assert cards["top"] == cards["chap-top"] == "<p><strong>Top</strong></p><p>First words.</p>"
-    assert cards["t-1"].count("<div") == cards["t-1"].count("</div") == 3
-    assert cards["equation-e"] == '<div class="math" id="equation-e">\\[x\\]</div>'
-    assert cards["fig"].endswith("</figure>")
-    assert cards["lib.f"] == "<p><code>f(x)</code></p><p>Does it.</p>"
-    assert "other" not in cards
-    # what is too long for a glance has none
-    long = BODY.replace("A<div>", "A" * attnbias_cards.LONGEST + "<div>")
-    assert set(cards) - set(attnbias_cards.cut(long)) == {"t-1"}
-
-
-def test_cards_of_a_page_are_added_to(tmp_path):
-    app = SimpleNamespace(outdir=tmp_path)
-    attnbias_cards.write_cards(app, "book/a", {"one": "1", "two": "</script>"})
-    attnbias_cards.write_cards(app, "book/a", {"one": "new"})
-    text = (tmp_path / "_cards/book/a.js").read_text(encoding="utf8")
-    assert text == 'attnbiasCards("book/a", {"one": "new", "two": "</script>"})\n'

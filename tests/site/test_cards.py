@@ -207,7 +207,7 @@ def test_without_scripts_a_symbol_is_a_link(chapter):
 
 
 def test_a_missing_entry_would_be_noticed(chapter):
-    silent = "(say => { window.attnbiasCards = page => say(page, {}); })(window.attnbiasCards)"
+    silent = "(say => { window.sphinxCards = page => say(page, {}); })(window.sphinxCards)"
     chapter.evaluate(silent)
     chapter.point(*where(chapter, SYMBOL))
     chapter.evaluate("new Promise(done => setTimeout(done, 800))")

@@ -1,14 +1,13 @@
-// Cards: what a symbol, a term or a reference means, shown on hover, keyboard focus or touch; Escape hides them.
+// Cards: what a reference leads to, shown on hover, keyboard focus or touch; Escape hides them.
 // The texts lie in _cards/PAGE.js and are loaded by a script tag when first asked for, so from file:// as well.
 (() => {
-  const sheet = document.getElementById("notation-card");
-  if (!("popover" in HTMLElement.prototype)) return document.querySelector(".btn-notation-button")?.remove();
-  const HOME = "book/notation", WAIT = 180, LINGER = 250;
-  const root = new URL(document.documentElement.dataset.content_root, location.href);
+  const article = document.querySelector(".bd-article") ?? document.querySelector("[role=main], main");
+  if (!article || !("popover" in HTMLElement.prototype)) return;
+  const { home: HOME, touch: TOUCH } = document.currentScript.dataset, WAIT = 180, LINGER = 250;
+  const root = new URL(document.documentElement.dataset.content_root ?? ".", location.href);
   const pages = {}, card = document.createElement("div");
   let shown = null, asked = null, timer = 0, finger = false;
 
-  window.attnbiasCards = (page, cards) => pages[page].done(cards);
   function load(page) {
     if (!pages[page]) {
       const script = document.createElement("script");
@@ -23,27 +22,26 @@
     return pages[page].cards;
   }
 
-  // The page and the anchors that a link or a formula stands for; nothing for any other element.
+  // The page, by its address, and the anchors that an element stands for: its entries, or where it links to.
+  const listed = (entries) => ({ address: new URL(HOME, root), anchors: entries.split(" ") });
   function target(element) {
-    const entries = element.dataset.entries ?? element.dataset.symbols;
-    if (entries) return { page: HOME, anchors: entries.split(" ") };
-    const url = new URL(element.href);
-    const page = url.pathname.slice(root.pathname.length).replace(/\.html$/, "");
-    return { page, anchors: [decodeURIComponent(url.hash.slice(1))] };
+    if (element.dataset.entries) return listed(element.dataset.entries);
+    const address = new URL(element.href);
+    return { address, anchors: [decodeURIComponent(address.hash.slice(1))] };
   }
+  // Its name in Sphinx, whether it lies in page.html, in page/ or in page/index.html.
+  const named = ({ pathname }) => pathname.slice(root.pathname.length).replace(/(\/index)?(\.html)?\/?$/, "") || "index";
 
   // The cards as elements: links as seen from here, no anchor twice, formulas typeset.
-  async function fill(box, { page, anchors }) {
-    const cards = await load(page);
+  async function fill(box, { address, anchors }) {
+    const cards = await load(named(address));
     const found = anchors.filter((anchor) => cards[anchor]).map((anchor) => cards[anchor]);
     if (!found.length) return false;
-    const list = page === HOME && anchors[0].match(/^(sym|term)-/);
     const holder = document.createElement("template");
-    holder.innerHTML = list ? `<dl>${found.join("")}</dl>` : found.join("");
-    const base = new URL(`${page}.html`, root);
+    holder.innerHTML = found[0].startsWith("<dt>") ? `<dl>${found.join("")}</dl>` : found.join("");
     for (const name of ["href", "src"])
-      for (const each of holder.content.querySelectorAll(`[${name}]`)) each[name] = new URL(each.getAttribute(name), base);
-    for (const each of holder.content.querySelectorAll(".symbol, .term")) each.replaceWith(...each.childNodes);
+      for (const each of holder.content.querySelectorAll(`[${name}]`)) each[name] = new URL(each.getAttribute(name), address);
+    for (const each of holder.content.querySelectorAll("[data-entries]")) each.replaceWith(...each.childNodes);
     for (const each of holder.content.querySelectorAll("[id]")) each.removeAttribute("id");
     for (const each of holder.content.querySelectorAll("details")) each.open = false;
     if (box === card) for (const each of holder.content.querySelectorAll("a, [tabindex]")) each.tabIndex = -1;
@@ -88,36 +86,12 @@
   }
 
   const LINKS = "[data-entries], a.reference.internal[href*='#']";
-  const from = (event) => (event.target.closest?.(".bd-article, .bd-article *") ? event.target.closest(LINKS) : null);
-
-  window.attnbiasNotation = async (button) => {
-    hide();
-    if (sheet.matches(":popover-open")) return close();
-    button.setAttribute("aria-expanded", "true");
-    sheet.opener = button;
-    const list = sheet.querySelector("[data-symbols]");
-    if (!list.firstChild) await fill(list, target(list));
-    sheet.hidden = false;
-    sheet.showPopover();
-    sheet.focus();
-  };
-  function close(back) {
-    if (!sheet?.matches(":popover-open")) return;
-    sheet.hidePopover();
-    sheet.opener.setAttribute("aria-expanded", "false");
-    if (back) sheet.opener.focus();
-  }
+  const from = (event) => (article.contains(event.target) ? event.target.closest(LINKS) : null);
 
   card.id = "hover-card";
   card.popover = "manual";
   card.setAttribute("role", "tooltip");
   document.body.append(card);
-
-  // A link is one stop of the Tab key, not a second one at the formula in it.
-  addEventListener("load", async () => {
-    await window.MathJax?.startup?.promise;
-    for (const each of document.querySelectorAll("a.symbol mjx-container")) each.removeAttribute("tabindex");
-  });
 
   document.addEventListener("pointerover", (event) => {
     if (event.pointerType === "touch") return;
@@ -130,12 +104,11 @@
   document.addEventListener("pointerdown", (event) => {
     finger = event.pointerType === "touch";
     if (!card.contains(event.target) && event.target.closest?.("[data-entries], a") !== shown) hide();
-    if (!sheet?.contains(event.target) && !event.target.closest?.(".btn-notation-button")) close();
   });
-  // A finger has no hover: the first touch of a symbol, a term or a statement of the map shows its card, the second follows its link.
+  // A finger has no hover: the first touch of some elements shows their card, the second follows their link.
   document.addEventListener("click", (event) => {
     const element = finger ? from(event) : null;
-    if (!element?.matches("[data-entries], .statement-map a") || element === shown) return;
+    if (!element?.matches(TOUCH) || element === shown) return;
     event.preventDefault();
     show(element);
   });
@@ -146,8 +119,13 @@
   document.addEventListener("focusout", (event) => from(event) === shown && hide());
   document.addEventListener("keydown", (event) => {
     finger = false;
-    if (event.key !== "Escape") return;
-    if (shown || asked) hide();
-    else close(true);
+    if (event.key === "Escape" && (shown || asked)) hide();
+  });
+
+  // Files of cards call it; other scripts fill boxes of their own with entries.
+  window.sphinxCards = Object.assign((page, cards) => pages[page].done(cards), {
+    fill: (box, entries) => fill(box, listed(entries)),
+    hide,
+    isOpen: () => Boolean(shown || asked),
   });
 })();
