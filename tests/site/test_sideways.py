@@ -66,6 +66,18 @@ def test_numbers_of_the_laboratory_are_not_cut_without_a_sign(browser):
     assert [each[:3] for each in found] == [[True, True, True]]
 
 
+CHECKS = """Array.from(document.querySelectorAll("table.attnbias-checks"),
+  each => each.parentElement.scrollWidth - each.parentElement.clientWidth)"""
+
+
+@pytest.mark.parametrize("style", ["", "table.attnbias-checks { min-width: 39rem !important }"])
+def test_a_table_of_checks_fits_a_phone(browser, style):
+    browser.open(SITE / "book/paper/figure2.html", width=390)
+    browser.style(style)
+    wider = browser.evaluate(CHECKS)
+    assert len(wider) > 2 and (max(wider) <= 0) == (style == "")
+
+
 @pytest.mark.parametrize("night", [False, True])
 def test_a_sign_is_drawn_over_a_picture(browser, night):
     """A figure of two panels looks other with the sign than without."""
