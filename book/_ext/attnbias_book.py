@@ -6,6 +6,7 @@
   which is no chapter, are N3.1, N3.2, ...
 * ``{prf:condition}`` stands beside sphinx-proof's theorem, lemma and assumption.
 * A comma or full stop behind a formula or a badge stays on its line.
+* A reference to a section whose title has a formula shows the formula, not its source.
 * Launch buttons appear when git's ``origin`` is a public GitHub repository, and not otherwise;
   a chapter's notebook can be downloaded either way.
 * jupyter-book's default live-code script, which would name a remote address, is left out.
@@ -62,6 +63,28 @@ def add_condition(app: Sphinx) -> None:
     visitors = (proof_nodes.visit_enumerable_node, proof_nodes.depart_enumerable_node)
     app.add_enumerable_node(condition_node, "condition", None, html=visitors)
     app.add_directive_to_domain("prf", "condition", ConditionDirective)
+
+
+class SetTitles(SphinxPostTransform):
+    """Sphinx refers to a section by its title as text; a formula in it becomes one again."""
+
+    default_priority = 20  # as soon as references are resolved
+
+    def run(self, **options) -> None:
+        for inline in self.document.findall(nodes.inline):
+            if "std-ref" in inline["classes"] and "\\" in inline.astext():
+                title = self._title(inline.astext())
+                if title is not None:
+                    inline[:] = [child.deepcopy() for child in title]
+
+    def _title(self, words: str) -> nodes.title | None:
+        labels = self.env.domains["std"].data["labels"].values()
+        places = [(page, anchor) for page, anchor, name in labels if name == words]
+        for page, anchor in places:
+            for section in self.env.get_doctree(page).findall(nodes.section):
+                if anchor in section["ids"]:
+                    return section.next_node(nodes.title)
+        return None
 
 
 class KeepPunctuation(SphinxPostTransform):
@@ -212,6 +235,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_css_file("laboratory/laboratory.css")
     add_condition(app)
     drop_live_code(app)
+    app.add_post_transform(SetTitles)
     app.add_post_transform(KeepPunctuation)
     app.connect("env-get-updated", number_notes, priority=850)
     app.connect("env-get-updated", keep_paper_numbers, priority=900)

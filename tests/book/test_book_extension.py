@@ -1,5 +1,6 @@
 """The book's own Sphinx extension: whose repository a clone is, badges, and line breaks."""
 
+import re
 import subprocess
 from types import SimpleNamespace
 
@@ -7,6 +8,7 @@ import attnbias_book as extension
 import pytest
 from docutils import nodes
 from docutils.utils import new_document
+from sphinx.application import Sphinx
 from sphinx_book_theme.header_buttons import launch as theme_launch
 
 from tools.chapters import ROOT, notebook_sources
@@ -160,3 +162,24 @@ def test_punctuation_stays_with_its_formula(parts, after):
     assert [child.astext() for child in paragraph] == after
     kept = [each.astext() for each in paragraph.findall(nodes.inline)]
     assert kept == [text for text in after if text.startswith("W") and len(text) > 1]
+
+
+PAGES = {
+    "one": "(sec-log)=\n# It falls like $1/\\log^2 t$\n",
+    "index": "# All\n\n```{toctree}\none\n```\n\n{ref}`sec-log`, or {ref}`its log <sec-log>`.\n",
+}
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_reference_shows_the_formula_of_a_title(tmp_path, ours):
+    for name, text in PAGES.items():
+        (tmp_path / f"{name}.md").write_text(text)
+    settings = {"extensions": ["myst_parser"], "myst_enable_extensions": ["dollarmath"]}
+    out = tmp_path / "out"
+    app = Sphinx(tmp_path, None, out, out, "html", settings, status=None, warning=None)
+    if ours:
+        app.add_post_transform(extension.SetTitles)
+    app.build()
+    links = re.findall(r'std-ref">(.*?)</span></a>', (out / "index.html").read_text())
+    assert len(links) == 2 and links[1] == "its log"
+    assert ('class="math' in links[0]) == ours

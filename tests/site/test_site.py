@@ -152,6 +152,16 @@ def test_every_page_says_what_it_is_to_a_search_engine_and_how_to_cite_it():
     assert papers and all('property="og:description"' in text for text in papers)
 
 
+SOURCE_SHOWN = re.compile(r'std-ref">[^<]*\\[a-zA-Z]+')
+
+
+def test_no_link_shows_the_source_of_a_formula():
+    pages = [page for page in pages_of(SITE) if SOURCE_SHOWN.search(page.read_text("utf8"))]
+    assert pages == []
+    assert SOURCE_SHOWN.search('<span class="std std-ref">It falls like 1/\\log^2 t</span>')
+    assert not SOURCE_SHOWN.search('<span class="std std-ref">It falls</span> \\log')
+
+
 def test_no_page_shows_a_traceback():
     assert [p for p in pages() if "Traceback (most recent call last)" in p.read_text()] == []
 
