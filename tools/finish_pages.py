@@ -258,12 +258,12 @@ def finish_pages(site: Path = SITE) -> None:
     static = site / "_static"
     drop_measuring(site / THEME)
     pages = {path: path.read_text(encoding="utf8") for path in pages_of(site)}
-    write_places(pages, site)
-    pages = {path: page for path, page in pages.items() if LINK.search(page)}
+    pages = {path: page for path, page in pages.items() if LINK.search(page)}  # slides have none
     fresh = [path for path, page in pages.items() if len(LINK.findall(page)) > 1]
     counts: Counter = Counter()
     for path in fresh:
         pages[path] = mended(pages[path], counts)
+    write_places(pages, site)
     if len(fresh) == len(pages) and (stale := [p for p, _ in ON_SOME_PAGE if not counts[p]]):
         raise StaleEditError(stale[0])
     if not fresh:

@@ -115,8 +115,11 @@ def test_a_page_asks_for_one_sheet_and_for_no_script_before_it_is_read(site):
     assert 'url("styles/b.png")' in text and 'url("data:x")' in text
     assert ".fa-book:before" in text and ".fa{top:0}" in text and "fa-bug" not in text
     assert text.count("@font-face") == 3
+    places = (site / "_static/places.js").read_text()
+    (site / "slides.html").write_text('<section id="s1"></section>')  # made after the pages
     finish_pages.finish_pages(site)  # a second time nothing is fresh, and nothing changes
     assert (site / "book/a.html").read_text() == page
+    assert (site / "_static/places.js").read_text() == places
     assert finish_pages.MEASURED not in (site / finish_pages.THEME).read_text()
 
 
