@@ -19,7 +19,7 @@ AIR = 6.0
 TITLE = 13.0  # the height of a line
 ROW = 17.0  # of a legend
 GAP = 14.0  # between its columns
-PHONE = 336.0  # points: a wider drawing would have letters too small on a phone
+PHONE = 320.0  # points: in a wider drawing letters are too small on a phone, in a box above all
 LEAST = 0.5  # of its width is left of a panel that is pressed
 CLOSE = 4.0  # between two numbers on an axis
 HANDLE = 30.0  # the line of a legend before its word
@@ -274,7 +274,7 @@ def _set_legend(legend, width: float) -> float:
     widths = [indent + _length(entry[-1]) + GAP for entry in entries]
     for columns in range(len(entries), 0, -1):
         lengths = [max(widths[k::columns]) for k in range(columns)]
-        if sum(lengths) - GAP <= width:
+        if sum(lengths) <= width:
             break
     margin = max(0.0, (width - sum(lengths) + GAP) / 2)
     for k, entry in enumerate(entries):
