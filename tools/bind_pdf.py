@@ -1,5 +1,6 @@
 """Bind printed pages of the site into one PDF: links between them, bookmarks and page labels."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from pypdf import PdfReader, PdfWriter
 from pypdf.constants import PageLabelStyle
 from pypdf.generic import Destination, Fit, NameObject
 
+NAME = re.compile(r"/?(?:(\d+):)?(.*)", re.DOTALL)
 Place = tuple[int, Fit]  # a page of the bound book, and where on it
 
 
@@ -41,9 +43,9 @@ class Printed:
         return self.sources[0].title
 
     def address(self, name: str) -> str:
-        """The address that a name inside has on the site: "/2-lemma" is #lemma of the third."""
-        number, _, anchor = unquote(name.removeprefix("/")).partition("-")
-        return f"{self.sources[int(number)].address}#{anchor}"
+        """The address that a name inside has on the site: "/2:lemma" is #lemma of the third."""
+        number, anchor = NAME.fullmatch(unquote(name)).groups()
+        return f"{self.sources[int(number or 0)].address}#{anchor}"
 
     def places(self) -> dict[str, Place]:
         """Where its pages and their anchors are, by the address of a link."""

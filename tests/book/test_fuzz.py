@@ -11,6 +11,8 @@ from fuzz.kills import WRITERS, kill
 from attnbias import GD
 
 KINDS = 2  # of junk for each argument of each documented name
+# killed more often by the tests of sweeps and of traces
+ELSEWHERE = {"run_sweep", "run_sweep_on_two", "keep_checkpoint"}
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +47,6 @@ def test_a_damaged_file_is_refused_or_changes_nothing():
 @pytest.mark.slow
 def test_a_killed_writer_loses_nothing():
     generator, bad = random.Random(1), []
-    for writer in sorted(WRITERS.keys() - {"run_sweep_on_two"}):
+    for writer in sorted(WRITERS.keys() - ELSEWHERE):
         bad += kill(writer, 1, generator)[1]
     assert not bad, "\n".join(bad)

@@ -146,15 +146,15 @@ def three(tmp_path):
     links = [
         link(two.as_uri()),
         link(two.as_uri() + "#lemma%202"),
-        link("", "/0-here"),
+        link("", "/here"),
         link("https://example.org/"),
         link(two.as_uri() + "#nothing"),
         link((tmp_path / "lost.html").as_uri()),
     ]
     return [
         printed(cover),
-        printed(one, 2, [("0-here", 1, 300)], links),
-        printed(two, 3, [("0-lemma%202", 2, 500)], headings=headings),
+        printed(one, 2, [("here", 1, 300)], links),
+        printed(two, 3, [("lemma%202", 2, 500)], headings=headings),
     ]
 
 
@@ -179,8 +179,8 @@ def test_links_lead_into_the_book(book):
 def row(three, tmp_path):
     """A note and one that begins half way down its second sheet, each with a lemma."""
     first, second = tmp_path / "one.html", tmp_path / "two.html"
-    lemmas = [("0-lemma", 0, 700), ("1-two", 1, 400), ("1-lemma", 2, 800)]
-    links = [link("", "/0-lemma"), link("", "/1-lemma"), link(second.as_uri())]
+    lemmas = [("lemma", 0, 700), ("1%3Atwo", 1, 400), ("1:lemma", 2, 800)]
+    links = [link("", "/lemma"), link("", "/1:lemma"), link(second.as_uri())]
     sheets = printed(first, 3, lemmas, links)
     second = Source(second, [(1, "Two", "two"), (2, "A lemma", "lemma")])
     return Printed([*sheets.sources, second], sheets.reader, [])
