@@ -137,9 +137,9 @@ class CheckedTable(Generated):
         for path in (state.spec.path, state.spec.closed):
             self.env.note_dependency(str(path))
         asked = self.arguments[0]
-        return (
-            self.closed(asked, state.spec) if asked in state.boxes else getattr(self, asked)(state)
-        )
+        if asked in state.boxes:  # beside a proof; on paper it stands once, among the statements
+            return self.closed(asked, state.spec, [":class-container: on-screen"])
+        return getattr(self, asked)(state)
 
     def statements(self, state: Checked) -> list[str]:
         out, chapter = [], ""
