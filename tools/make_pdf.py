@@ -33,6 +33,7 @@ from tools.origin import ask_git
 
 WIDTH = 642  # of the text in CSS pixels: 210 mm less two margins of 20 mm
 LEFT_OUT = ("book/reference/", SLIDES)  # 270 sheets that are looked up, and what has its own
+JOINED = ("Start here", "Reference")  # parts of short pages, all in one row
 FONTS = Path(matplotlib.get_data_path(), "fonts", "ttf")  # letters that come with matplotlib
 FACES = {
     ("Book", "normal", "normal"): "STIXGeneral",
@@ -84,7 +85,8 @@ def toc_on_paper() -> list[tuple[str, list[list[str]]]]:
         (caption, [[name for name in row if not name.startswith(LEFT_OUT)] for row in rows])
         for caption, rows in toc_rows()
     ]
-    return [(caption, [row for row in rows if row]) for caption, rows in kept]
+    joined = [(name, [sum(rows, [])] if name in JOINED else rows) for name, rows in kept]
+    return [(caption, [row for row in rows if row]) for caption, rows in joined]
 
 
 def built_pages(
@@ -196,6 +198,7 @@ def print_book(pages: list[tuple[str, list[list[Path]]]], folder: Path) -> list:
             parts.append((caption, []))
             for files in rows:
                 title = headings(files[0].read_text(encoding="utf8"))[0][1]
+                title = caption if caption in JOINED else title
                 row = print_row(tab, files, paper_style(title, number))
                 number += len(row.reader.pages)
                 parts[-1][1].append(row)

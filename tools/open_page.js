@@ -1,6 +1,6 @@
 // Leave of an open page of the built book what a sheet can show; gives it back as HTML. In a row of
 // pages this is the one with that number, which its anchors begin with: "lemma" becomes "2:lemma". Those
-// of the first, number 0, stay: style sheets may name them.
+// of the first, number 0, stay, and markers, which style sheets name.
 (async (number) => {
   const root = document.documentElement;
   root.dataset.theme = root.dataset.mode = "light";
@@ -51,7 +51,7 @@
     name === "id" ? `${number}:${value}` :
     /^(xlink:)?href$/.test(name) ? value.replace(/^#/, `#${number}:`) :
     value.replaceAll("url(#", `url(#${number}:`);
-  for (const e of number ? [article, ...article.querySelectorAll("*")] : [])
+  for (const e of number ? [article, ...article.querySelectorAll(":not(marker)")] : [])
     for (const { name, value } of [...e.attributes])
       if (name === "id" || value.startsWith("#") || value.includes("url(#")) e.setAttribute(name, renamed(name, value));
   return article.outerHTML;

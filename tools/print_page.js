@@ -28,7 +28,7 @@
     if (!e.parentElement.closest("table")) fit(e, e, e.parentElement.clientWidth);
 
   // Long code may break, lest it leave half a page empty.
-  for (const e of article.querySelectorAll(".cell_input, .output.stream"))
+  for (const e of article.querySelectorAll(".cell_input, .output.stream, div.highlight"))
     if (e.clientHeight > LONG) {
       e.nextElementSibling?.style.setProperty("break-before", "auto", "important");
       for (const part of [e, ...e.querySelectorAll("div, pre")])
