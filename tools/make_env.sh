@@ -60,7 +60,7 @@ install_rest() {
 
 install_ends() {
     say "installing the $ends versions that pyproject.toml allows"
-    local wanted=(--resolution "$ends" --upgrade -r requirements/tools.in -e ".[test,lab]")
+    local wanted=(--resolution "$ends" --upgrade -e ".[test]")
     if uv --torch-backend=cpu "${wanted[@]}"; then return; fi
     uv "${wanted[@]}"
 }

@@ -31,12 +31,12 @@ def labels_of(name: str, y) -> torch.Tensor:
             got=dtype_name(found),
             remedy=_mapping(name, y) or remedy,
         )
-    others = found[(found != 1) & (found != -1)]  # unsigned integers have no abs
-    if others.numel():
+    others = torch.nonzero((found != 1) & (found != -1))  # unsigned integers have no abs
+    if len(others):
         raise LabelError(
             name,
             expected="labels in {-1, +1}",
-            got=f"{others.numel()} others, first {others[0].item():g}",
+            got=f"{len(others)} others, first {found[tuple(others[0])].item():g}",
             remedy=_mapping(name, y) or remedy,
         )
     return found
