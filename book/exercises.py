@@ -95,7 +95,7 @@ class Exercise:
             return f"{len(self.value)} numbers, in a list"
         if isinstance(self.value, int):
             return "a whole number"
-        return f"a number, right to {self.within:.1%}"
+        return f"a number, right to {100 * self.within:g}%"
 
     def check(self, answer) -> Verdict:
         """Say whether an answer is right.

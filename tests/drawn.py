@@ -104,4 +104,5 @@ def require_door(figures: dict) -> None:
         for junk in JUNK:
             with pytest.raises(AttnBiasError):
                 figure(*[junk] * len(needed))
-        assert parameters["ax"].default is None and "    ax : " in figure.__doc__, name
+        words = inspect.cleandoc(figure.__doc__)  # as Python 3.13 keeps it
+        assert parameters["ax"].default is None and "\nax : " in words, name

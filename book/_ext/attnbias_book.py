@@ -44,6 +44,8 @@ SCRIPTS = {  # of one page each: the search's ranks what it finds
     "book/intro": [*(f"laboratory/{name}.js" for name in RACE), "race.js"],
     "book/laboratory": [f"laboratory/{name}.js" for name in MODULES],
 }
+# A formula in a title, as its text has it.
+FORMULA_SIGNS = re.compile(r"[\\^_=]")
 PUNCTUATION = re.compile(r"[.,;:!?)]+")
 
 
@@ -72,7 +74,7 @@ class SetTitles(SphinxPostTransform):
 
     def run(self, **options) -> None:
         for inline in self.document.findall(nodes.inline):
-            if "std-ref" in inline["classes"] and "\\" in inline.astext():
+            if "std-ref" in inline["classes"] and FORMULA_SIGNS.search(inline.astext()):
                 title = self._title(inline.astext())
                 if title is not None:
                     inline[:] = [child.deepcopy() for child in title]

@@ -50,7 +50,7 @@ def test_a_word_is_one_of_several():
 @pytest.mark.parametrize(
     ("value", "answer", "kind"),
     [
-        (2.0, "two", "a number, right to 1.0%"),
+        (2.0, "two", "a number, right to 1%"),
         (2.0, [2.0], "a number"),
         (2.0, None, "a number"),
         (2.0, True, "a number"),
