@@ -65,9 +65,11 @@ def untuned(results: Results) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def span(values: Iterable[float]) -> str:
+def span(values: Iterable[float], digits: int = 2) -> str:
+    """The smallest and the largest, or one number where they are the same to these digits."""
     values = [*values]
-    return f"{min(values):.2f} to {max(values):.2f}"
+    low, high = (f"{end:z.{digits}f}" for end in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
 
 
 def help_line(results: Results) -> str:

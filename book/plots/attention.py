@@ -118,17 +118,26 @@ def _draw_streams(axis, shares, names) -> None:
     near = {"textcoords": "offset points", "va": "center", "fontsize": 11}
     for k, (name, step) in enumerate(zip(names, shares.argmax(axis=0), strict=True)):
         said = name if step else f"{name} feeds {_fed(shares, names, k)}"
-        axis.annotate(said, (1, middles[0, k]), (8, 0), **near)
+        axis.annotate(said, (1, _clear(shares, k, 0, len(said))), (8, 0), **near)
         if 0 < step < len(shares) - 1 and shares[step, k] > shares[-1, k]:
-            spot, early = (time[step], middles[step, k]), step**2 < len(shares)
+            said, early = f"loses from step {step}", step**2 < len(shares)
+            spot = time[step], _clear(shares, k, step, len(said) if early else -len(said))
             axis.plot(*spot, "o", color=INK, markersize=4.5)
             side = {"xytext": (7, 0), "ha": "left"} if early else {"xytext": (-7, 0), "ha": "right"}
-            axis.annotate(f"loses from step {step}", spot, **side, **near)
+            axis.annotate(said, spot, **side, **near)
     last = int(shares[-1].argmax())
     if shares[-1, last] > 0.99:
         height = middles[round(len(shares) ** 0.65), last]
         said = f"locked on the {names[last]}" if last else f"all on the {names[0]}"
         axis.annotate(said, (time[-1], height), (-8, 0), ha="right", **near)
+
+
+def _clear(shares, k: int, step: int, letters: int) -> float:
+    """A height inside stream k all along so many letters, after a step or, if negative, before."""
+    ends = sorted((step + 1, (step + 1) * len(shares) ** (0.02 * letters)))
+    beside = slice(int(ends[0]) - 1, int(ends[1]) + 1)
+    tops = shares[beside].cumsum(axis=1)[:, k]
+    return float(tops.min() + (tops - shares[beside, k]).max()) / 2
 
 
 def _fed(shares, names, k: int) -> str:

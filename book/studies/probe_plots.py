@@ -81,7 +81,7 @@ def plot_one_curve(studies):
             xlabel=NAMES["path"],
             ylabel=r"cosine with the last $W_{mm}$",
         )
-        plain(axis, (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10), (0, 0.2, 0.4, 0.6, 0.8, 1))
+        plain(axis, (0.01, 0.1, 1), (0, 0.2, 0.4, 0.6, 0.8, 1))
 
     return draw_panels(studies, draw, xlabel="")
 
