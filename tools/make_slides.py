@@ -20,7 +20,7 @@ from tools.set_formulas import LOADER
 
 PAGE = "book/slides"
 REFERENCE = re.compile(
-    r'(?:<figure class="borrowed">\s*<img[^>]*>\s*<figcaption>)?<p>'
+    r'(?:<figure class="borrowed">\s*(?:</?(?:picture|source|img)[^>]*>\s*)+<figcaption>)?<p>'
     r'(?P<link><a class="reference internal" href="(?P<page>[^"#]+)#(?P<id>fig-[^"]+)">'
     r'<span class="std std-numref">[^<]*</span></a>)</p>(?:</figcaption></figure>)?'
 )
@@ -45,15 +45,18 @@ class SlideError(AttnBiasError, ValueError):
 
 
 def picture(site: Path, page: str, anchor: str) -> Tag:
-    """The image of a figure, led to from the pages of `book`."""
+    """The image of a figure, led to from the pages of `book`, with its drawing for phones."""
     path = (site / PAGE).parent / page
     soup = BeautifulSoup(path.read_text(encoding="utf8"), "html.parser")
     image = soup.select_one(f"figure#{anchor} img")
     if image is None:
         wanted, remedy = f"a figure with an image on {page}", "name another in book/slides.md"
         raise SlideError(anchor, expected=wanted, got="none", remedy=remedy)
-    image["src"] = f"../_images/{Path(image['src']).name}"
-    return image
+    shown = image.parent if image.parent.name == "picture" else image
+    for each in (image, *shown("source")):
+        key = "src" if each is image else "srcset"
+        each[key] = f"../_images/{Path(each[key]).name}"
+    return shown
 
 
 def with_figures(text: str, site: Path) -> str:
@@ -86,7 +89,9 @@ def slide(section: Tag, number: int, site: Path, home: str) -> str:
     for link in section.select("a[href]"):
         away = re.match(r"[a-z]+:|#", link["href"])
         link["href"] = link["href"] if away else f"{home}book/{link['href']}"
-    image = section.select_one("figure.borrowed > img")
+    image = section.select_one("figure.borrowed img")
+    if image is not None and image.parent.name == "picture":
+        image.parent.replace_with(image)
     wide = image is None or int(image.get("width", 1)) > WIDE * int(image.get("height", 1))
     if image is not None:
         inside(image, site)

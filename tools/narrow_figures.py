@@ -120,6 +120,8 @@ def _bends(panel: Panel) -> bool:
     numbered = all(axis is not None and any(map(_words, _ticks(axis))) for axis in axes)
     loose = [word for word in panel.group if _is_word(word)]
     turned = any("rotate" in (part.get("transform") or "") for w in loose for part in w.iter())
+    heights = [_numbers(line.get("d"))[1::2] for word in loose for line in _outlines(word)]
+    turned = turned or any(max(each) - min(each) > 2 * TITLE for each in heights)
     return numbered and not turned and panel.group.find(f".//{SVG}image") is None
 
 
@@ -190,7 +192,7 @@ class Press:
         """Press lines, and move marks, which are drawn about a place of their own."""
         whole = whole or _id(part).startswith("PathCollection")
         if part.tag == f"{SVG}path" and part.get("id") not in self.marks:
-            part.set("d", self._line(part.get("d", ""), whole))
+            self._line(part, whole)
         elif part.tag == f"{SVG}use" and float(part.get("x", 0)) != 0:
             part.set("x", f"{self(float(part.get('x'))):.2f}")
         for inner in part:
@@ -206,15 +208,19 @@ class Press:
             for tick in ticks[1::2]:
                 _empty(_words(tick)[0])
 
-    def _line(self, line: str, whole: bool) -> str:
-        """A path pressed, or, of a mark that is drawn where it stands, moved as a whole."""
-        numbers = _numbers(line)
+    def _line(self, part, whole: bool) -> None:
+        """Press a path or, of a mark that is drawn where it stands, move it as a whole."""
+        numbers = _numbers(part.get("d"))
         middle = (min(numbers[::2]) + max(numbers[::2])) / 2 if whole and numbers else 0.0
         away = self(middle) - middle
-        new = (x + away if whole else self(x) for x in numbers[::2])
-        pairs = zip(new, numbers[1::2], strict=True)
-        moved = iter([each for pair in pairs for each in pair])
-        return NUMBER.sub(lambda _: f"{next(moved):.2f}", line)
+        _set_across(part, [x + away if whole else self(x) for x in numbers[::2]])
+
+
+def _set_across(path, across: list[float]) -> None:
+    """Give the corners of a path other places from left to right."""
+    heights = _numbers(path.get("d"))[1::2]
+    corners = iter([each for pair in zip(across, heights, strict=True) for each in pair])
+    path.set("d", NUMBER.sub(lambda _: f"{next(corners):.2f}", path.get("d") or ""))
 
 
 def _shift(part, dx: float) -> None:
@@ -222,6 +228,8 @@ def _shift(part, dx: float) -> None:
     if not _is_word(part):
         part.set("transform", f"translate({dx:.2f} 0)")
         return
+    for line in _outlines(part):
+        _set_across(line, [x + dx for x in _numbers(line.get("d"))[::2]])
     for each in part:
         if found := PLACE.match(each.get("transform") or ""):
             _, _, rest = each.get("transform").partition(")")
@@ -304,7 +312,12 @@ def _is_word(element) -> bool:
 
 def _words(group) -> list:
     """The words in a group, but for empty ones, such as those of a bare arrow."""
-    return [each for each in group if _is_word(each) and _places(each)]
+    return [each for each in group if _is_word(each) and (_places(each) or _outlines(each))]
+
+
+def _outlines(word) -> list:
+    """The lines of a word with a ground around it, which is drawn and not set."""
+    return [path for path in word.iterfind(f"{SVG}path") if _numbers(path.get("d"))]
 
 
 def _ticks(axis) -> list:
@@ -322,12 +335,16 @@ def _places(word) -> list:
 
 def _place(word) -> tuple[float, float]:
     """Where a word begins."""
+    if lines := [_numbers(path.get("d")) for path in _outlines(word)]:
+        return min(min(line[::2]) for line in lines), max(max(line[1::2]) for line in lines)
     found = _places(word)[0]
     return float(found[1]), float(found[2])
 
 
 def _length(word) -> float:
     """How long a word is, about: to the start of its last letter, and a letter."""
+    if lines := [_numbers(path.get("d"))[::2] for path in _outlines(word)]:
+        return max(map(max, lines)) - min(map(min, lines))
     whole, *letters = _places(word)
     return float(whole[3] or 1) * max((float(each[1]) for each in letters), default=0) + 8
 

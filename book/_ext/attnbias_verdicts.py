@@ -1,8 +1,8 @@
 """What the ledger says of a claim, where a page speaks of it.
 
-``{verdict}`theorem1` `` is the verdict on the claim of that key, as a link to the section whose
-code makes the run; ``{tally}`paper` `` and ``{tally}`ours` `` count the verdicts. None is typed,
-and the build refuses a key that the ledger does not have.
+``{verdict}`theorem1` `` is the verdict on the claim of that key, with its formulas, as a link to
+the section whose code makes the run; ``{tally}`paper` `` and ``{tally}`ours` `` count the verdicts.
+None is typed, and the build refuses a key that the ledger does not have.
 """
 
 import json
@@ -12,9 +12,11 @@ from docutils import nodes
 from generated import read_first
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxRole
 
 from book.claims.claim import ONLY_WHEN
+from book.claims.formulas import set_formulas
 from tools.files import ROOT
 
 LEDGER = ROOT / "book/results/ledger.json"
@@ -56,6 +58,24 @@ class VerdictRole(SphinxRole):
         return [nodes.inline("", "", link, classes=["verdict", kind(entry["verdict"])])], []
 
 
+class SetFormulas(SphinxPostTransform):
+    """A resolved reference has words alone; the formulas in a verdict become formulas again."""
+
+    default_priority = 20  # as soon as references are resolved
+
+    def run(self, **options) -> None:
+        for verdict in self.document.findall(nodes.inline):
+            if "verdict" in verdict["classes"]:
+                for words in verdict.findall(nodes.Text):
+                    words.parent[:] = shown(words)
+
+
+def shown(verdict: str) -> list[nodes.Node]:
+    """Its words and its formulas."""
+    parts = enumerate(set_formulas(verdict).split("$"))
+    return [nodes.math("", part) if k % 2 else nodes.Text(part) for k, part in parts if part]
+
+
 class TallyRole(SphinxRole):
     """``{tally}`paper` `` and ``{tally}`ours` ``"""
 
@@ -75,5 +95,6 @@ class TallyRole(SphinxRole):
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_role("verdict", VerdictRole())
     app.add_role("tally", TallyRole())
+    app.add_post_transform(SetFormulas)
     read_first(app, STATE, read_entries)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

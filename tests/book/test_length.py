@@ -35,10 +35,12 @@ def told(text: str) -> list[str]:
 
 
 def looked_at(text: str) -> int:
-    """The displayed formulas and the pictures on the way."""
+    """The displayed formulas and pictures on the way, with those that move and squares."""
     text = re.sub(r"^`{3,}\{solution-start\}.*?\{solution-end\}", "", text, flags=re.S | re.M)
     text = re.sub(r"^(:{3,}|`{4,})\{dropdown\}.*?^\1 *$", "", text, flags=re.S | re.M)
-    pictures = re.findall(r"^`{3,}\{(?:glue:)?figure\}|^:{3,}\{figure\}", text, re.M)
+    pictures = re.findall(
+        r"^(?:`{3,}|:{3,})\{(?:(?:glue:)?figure|squares)\}|\bslider_\w+\(", text, re.M
+    )
     return len(re.findall(r"^\$\$(?!.*\$\$)", text, re.M)) // 2 + len(pictures)
 
 
@@ -58,6 +60,8 @@ def test_formulas_and_pictures_count_where_they_are_seen():
     shown = "$$\nx\n$$ (eq-a)\n\n```{glue:figure} a\n```\n"
     closed = "::::{dropdown} Proof\n$$\ny\n$$\n::::\n"
     assert looked_at(shown + closed) == 2 and looked_at(closed) == 0
+    moving = "```{code-cell} python\nfrom book.widgets import slider_a\nslider_a(1)\n```\n"
+    assert looked_at(moving + "```{squares} paper\n```\n") == 2
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=IDS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attnbias.plots.axes import panel_axes, shared_legend
-from attnbias.plots.theme import RC, mpl
+from attnbias.plots.theme import HALO, RC, mpl
 from tools import narrow_figures
 from tools.narrow_figures import PHONE, SVG, Panel, pressed, stacked
 
@@ -156,6 +156,23 @@ def test_a_wide_panel_is_pressed_from_left_to_right_and_nothing_else_changes():
 def test_marks_keep_their_shape():
     for old, new in zip(*(paths(svg, "PathC") for svg in (wide(), pressed(wide()))), strict=True):
         assert np.allclose(np.ptp(new, axis=0), np.ptp(old, axis=0), atol=0.02)
+
+
+def test_a_word_on_a_ground_of_its_own_goes_along_whole_and_a_slanting_one_bars():
+    def named(axis, **where):
+        axis.annotate("a name", (90, 20), ha="right", path_effects=HALO, **where)
+
+    svg = wide(named)
+    before, after = (
+        max(narrow_figures._words(one_panel(each).group), key=narrow_figures._outlines)
+        for each in (svg, pressed(svg))
+    )
+    left, height = narrow_figures._place(before)
+    moved, same = narrow_figures._place(after)
+    assert moved < left - 50 and same == pytest.approx(height, abs=0.01)
+    assert moved + narrow_figures._length(after) < one_panel(pressed(svg)).right
+    assert narrow_figures._length(after) == pytest.approx(narrow_figures._length(before), abs=0.02)
+    assert pressed(wide(lambda axis: named(axis, rotation=60))) is None
 
 
 def test_words_go_along_with_the_end_that_they_stand_at():

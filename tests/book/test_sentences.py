@@ -31,7 +31,11 @@ ABSOLUTE = re.compile(
 )
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")]
 PAGES += sorted((ROOT / "book").glob("*.md"))
-HOURS = {"Ten minutes": 1 / 6, "Two hours": 2, "Five hours": 5, "Ten hours": 10}
+EXERCISE = re.compile(r"^(`{3,})\{exercise\}.*?^\1 *$", re.MULTILINE | re.DOTALL)
+INCLUDED = re.compile(
+    r'^```\{include\} (\S+)\n:start-after: "(.*)"\n:end-before: "(.*)"\n```$', re.MULTILINE
+)
+HOURS = {"Fifteen minutes": 1 / 4, "Two hours": 2, "Five hours": 5, "Ten hours": 10}
 
 
 def code_of(source: Path) -> list[str]:
@@ -135,8 +139,15 @@ def parts() -> dict[str, list[str]]:
     }
 
 
+def part(found: re.Match) -> str:
+    """What a page includes of a file."""
+    text = (ROOT / "book" / found[1]).read_text(encoding="utf8")
+    return text.partition(found[2])[2].partition(found[3])[0]
+
+
 def minutes(page: str) -> float:
-    """How long a page takes at the speed that the page of routes states."""
+    """How long a page takes, without its exercises, at the speed that the page of routes states."""
+    page = EXERCISE.sub("", INCLUDED.sub(part, page))
     return words(page) / SPEED + LOOK * looked_at(page)
 
 

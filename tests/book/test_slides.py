@@ -110,6 +110,23 @@ def test_a_reference_becomes_the_figure_on_the_page_and_inside_the_file(site):
     assert (site / "book/slides.html").read_text() == page
 
 
+def test_the_page_has_the_drawing_for_phones_and_the_file_the_wide_one(site):
+    figure = site / "book/paper/a.html"
+    source = '<picture><source media="(max-width: 9px)" srcset="../../_images/n.svg"><img'
+    figure.write_text(
+        figure.read_text().replace("<img", source).replace("</fig", "</picture></fig")
+    )
+    for _ in range(2):  # the second time nothing is fresh
+        make_slides.make_slides(site)
+        page = BeautifulSoup((site / "book/slides.html").read_text(), "html.parser")
+        (shown,) = page.select("figure.borrowed picture")
+        assert (shown.source["srcset"], shown.img["src"]) == (
+            "../_images/n.svg",
+            "../_images/a.svg",
+        )
+        assert "<source" not in (site / "slides.html").read_text()
+
+
 def test_a_published_book_is_linked_by_its_address(site):
     make_slides.make_slides(site, "https://example.org/b/")
     assert 'href="https://example.org/b/book/a.html#b"' in (site / "slides.html").read_text()

@@ -91,6 +91,13 @@ def test_a_verdict_is_the_ledgers_and_leads_to_the_run():
     assert extension.kind("holds sharper") == "holds"
 
 
+def test_a_formula_in_a_verdict_is_set():
+    words, formula, rest = extension.shown("holds only when |W_mm| / 2 is more")
+    assert isinstance(formula, nodes.math) and formula.astext() == r"\|W_{mm}\|/2"
+    assert (words.astext(), rest.astext()) == ("holds only when ", " is more")
+    assert extension.shown("holds") == ["holds"]
+
+
 @pytest.mark.parametrize("kind", [extension.VerdictRole, extension.TallyRole])
 def test_what_the_ledger_does_not_have_is_refused(kind):
     made, said = role(kind, "theorem-99")

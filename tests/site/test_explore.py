@@ -47,10 +47,17 @@ class Slider:
 
     def ask(self, expression):
         """A value of the page; `figure` is this figure, `inputs` are its controls."""
-        return self.browser.evaluate(
+        return self.browser.evaluate(self.asked(expression))
+
+    def asked(self, expression):
+        return (
             f"(function () {{ const figure = document.getElementById({json.dumps(self.name)});"
             f"const inputs = figure.querySelectorAll('input'); return {expression}; }})()"
         )
+
+    def wait_for(self, expression):
+        """Wait until it is true: what a finger moves is drawn a frame later."""
+        self.browser.wait_for(self.asked(expression))
 
     def move(self, *positions):
         """Every control to a position, from its left end, with the arrow keys."""
@@ -131,7 +138,7 @@ def test_fits_a_phone_follows_a_finger_and_prints_what_stands_without_scripts(br
     before = slider.move(0)
     assert bottom - top >= 24  # tall enough to be hit
     browser.touch(right - 8, (top + bottom) / 2)  # the middle of a thumb at the end
-    assert slider.ask("inputs[0].value === inputs[0].max")
+    slider.wait_for("inputs[0].value === inputs[0].max")
     assert slider.text != before
 
     moved = slider.move(1)
