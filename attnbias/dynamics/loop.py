@@ -105,6 +105,7 @@ def iterate(
     progress: bool = False,
     checkpoint: PathLike | None = None,
     checkpoint_seconds: float = 10.0,
+    engine: type[Iteration] | None = None,
 ) -> Trace:
     """Run a problem by a rule.
 
@@ -116,6 +117,8 @@ def iterate(
         A direction and a step length.
     steps, record, progress, checkpoint, checkpoint_seconds
         As in `train`.
+    engine : type, optional
+        A faster `Iteration`, for a problem and a rule that it knows.
 
     Returns
     -------
@@ -159,7 +162,7 @@ def iterate(
     require_type("rule", rule, Descent, "a Descent", "for example NGD(0.1)")
     course = Course(steps, record, progress, checkpoint, checkpoint_seconds)
     with spared(problem.identity[0].numel()):
-        run = Iteration(problem, rule, course.recorded)
+        run = (engine or Iteration)(problem, rule, course.recorded)
         status, step = course.run(run)
     series = course.finished(step, run.records)
     at, W = series.pop("step"), series.pop("W")

@@ -93,10 +93,6 @@ class PriorityRows(VectorRows):
     edges: torch.Tensor = NONE
     ties: torch.Tensor = NONE
 
-    def soft_part(self, weights: torch.Tensor) -> torch.Tensor:
-        """The projection of weights on the ties' span, in which the equalities are settled."""
-        return (self.basis @ (self.basis.T @ weights.flatten())).reshape(self.shape)
-
 
 def priority_rows(data: NextTokenData) -> PriorityRows:
     """The constraints of the graph SVM: edges across components, and the span of the ties.

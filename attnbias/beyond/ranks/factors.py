@@ -105,7 +105,17 @@ def train_factors(
         NGD(eta, normalise=normalise, decay=(power, power)),
         name=f"factors({eta:g}, rank {problem.start.shape[2]})",
     )
-    return iterate(problem, rule, steps, record=record, progress=progress, checkpoint=checkpoint)
+    course = {"record": record, "progress": progress, "checkpoint": checkpoint}
+    return iterate(problem, rule, steps, engine=engine_of(problem), **course)
+
+
+def engine_of(problem: Factors):
+    """Compiled steps where they can serve, else None."""
+    if problem.start.device.type != "cpu" or problem.loss.compiled is None:
+        return None
+    from .compiled import Walk  # here, as numba takes half a second
+
+    return Walk
 
 
 class Factors(Stack):

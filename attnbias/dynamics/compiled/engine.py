@@ -116,9 +116,7 @@ class CompiledEngine:
         data = problem.data
         self.records, self.log = records_of(data, recorded)
         self.law = law_of(data, rule)
-        N, n = (8 * (-(-size // 8)) for size in (data.N, data.n))
-        shapes = (*[N] * 4, *[n] * 9, (3, n), (3, n))
-        softmax = Softmax(*[np.zeros(shape) for shape in shapes])
+        softmax = room_for(data)
         blocks = max(1, min(data.n, data.W.rows.differences.numel() // BLOCK))
         W: SpanArrays | FactoredArrays | DenseArrays
         if self.coordinates == "dense":
@@ -177,6 +175,12 @@ class CompiledEngine:
     def marks(self) -> dict[str, Any]:
         """None: its rule and problem are known by their numbers."""
         return {}
+
+
+def room_for(problem: Problem) -> Softmax:
+    """Arrays for what one iterate's softmax determines."""
+    N, n = (8 * (-(-size // 8)) for size in (problem.N, problem.n))
+    return Softmax(*[np.zeros(shape) for shape in (*[N] * 4, *[n] * 9, (3, n), (3, n))])
 
 
 def records_of(problem: Problem, recorded: np.ndarray) -> tuple[dict[str, np.ndarray], Log]:

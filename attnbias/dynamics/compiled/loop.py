@@ -257,7 +257,7 @@ def _sources() -> list[Path]:
     return [*sorted(Path(__file__).parent.glob("*.py")), *others]
 
 
-def _digest() -> str:
+def digest() -> str:
     """Of all that the loop is compiled from; numba itself looks at the loop's own file alone."""
     return hashlib.sha256(b"".join(file.read_bytes() for file in _sources())).hexdigest()
 
@@ -277,6 +277,6 @@ class Notice(event.Listener):
         pass
 
 
-loop = njit(**OPTIONS | {"no_cpython_wrapper": False})(_make(_digest()))
+loop = njit(**OPTIONS | {"no_cpython_wrapper": False})(_make(digest()))
 keep(loop)
 event.register("numba:compile", Notice())  # comes only where nothing is kept

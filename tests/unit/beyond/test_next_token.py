@@ -10,12 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import not_optimal
 from room_tests import assert_gradient, normal, refusals
-from tolerances import ALIGNMENT_FLOOR, ASYMPTOTIC, CLOSED_FORM, INTERIOR_POINT, SVM_CLOSED_FORM
+from tolerances import (
+    ALIGNMENT_FLOOR,
+    ASYMPTOTIC,
+    CLOSED_FORM,
+    FLOAT_PATHS,
+    INTERIOR_POINT,
+    SVM_CLOSED_FORM,
+)
 
 from attnbias import GD, NGD, Polyak, make_separation_pair, solve_w_svm
 from attnbias.beyond.next_token.checks import check_retrieval
 from attnbias.beyond.next_token.data import NextTokenData, make_priorities
-from attnbias.beyond.next_token.dynamics import train_next_token
+from attnbias.beyond.next_token.dynamics import train_next_token, train_next_token_many
 from attnbias.beyond.next_token.geometry import (
     label_components,
     priority_graph,
@@ -121,6 +128,25 @@ def test_gradient_against_autograd(loss):
 
     options = {"rule": GD(0.1), "steps": 1, "loss": loss, "decoder": decoder}
     assert_gradient(lambda W: train_next_token(data, W0=W, **options), normal(5, 5), plain)
+
+
+@pytest.mark.parametrize("loss", ["log", "squared", "cross-entropy"])
+def test_many_at_once_are_those_one_by_one(loss):
+    datas = [make_priorities(5, n=16, T=4, cycle=cycle, noise=0.3, seed=3) for cycle in (0.0, 0.5)]
+    rows = [priority_rows(data) for data in datas]
+    assert rows[0].basis.shape[1] < rows[1].basis.shape[1]
+    W0 = [normal(5, 5), 2 * normal(5, 5)]
+    own = {"W0": W0, "split": rows}
+    if loss == "cross-entropy":
+        own = {"W0": W0, "decoder": [2 * data.embeddings.T for data in datas]}
+    many = train_next_token_many(datas, NGD(0.1), 20, loss=loss, **own)
+    for b, run in enumerate(many):
+        each = {name: values[b] for name, values in own.items()}
+        alone = train_next_token(datas[b], NGD(0.1), 20, loss=loss, **each)
+        np.testing.assert_allclose(run.W, alone.W, FLOAT_PATHS, FLOAT_PATHS)
+        for name, values in alone.series.items():
+            np.testing.assert_allclose(run.series[name], values, FLOAT_PATHS, FLOAT_PATHS)
+    assert float((many[0].W[-1] - many[1].W[-1]).norm()) > 0.1
 
 
 def test_a_run_goes_on_below_the_smallest_float():
@@ -277,6 +303,8 @@ test_bad_input_is_refused = refusals(
         lambda: NextTokenData(EYE, [[0, 1]], [0, 1]),
         lambda: make_priorities(5, T=3, d=4),
         lambda: train_next_token(ORDER, NGD(0.1), 5, W0=torch.zeros(2, 2)),
+        lambda: train_next_token_many([ORDER, TIE], NGD(0.1), 5),
+        lambda: train_next_token_many([ORDER], NGD(0.1), 5, W0=[EYE, EYE]),
         lambda: check_retrieval(WORDS, READ, solve_graph_svm(SMALLER)),
     ],
 )

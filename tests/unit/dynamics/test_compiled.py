@@ -50,7 +50,7 @@ def bound_by_permissions():
 
 def test_the_loop_is_kept_under_the_digest_of_all_that_it_is_compiled_from():
     """numba looks at the loop's own file alone; what a closure holds is part of the key."""
-    assert [cell.cell_contents for cell in module.loop.py_func.__closure__] == [module._digest()]
+    assert [cell.cell_contents for cell in module.loop.py_func.__closure__] == [module.digest()]
     folder = Path(module.__file__).parent
     needed = {Path(progress.__file__), Path(problem.__file__)} | set(folder.glob("*.py"))
     assert set(module._sources()) == needed
@@ -59,14 +59,14 @@ def test_the_loop_is_kept_under_the_digest_of_all_that_it_is_compiled_from():
 
 
 def test_an_edit_of_any_of_them_changes_the_digest(tmp_path, monkeypatch):
-    before = module._digest()
+    before = module.digest()
     file = tmp_path / "edited.py"
     file.write_text("")
     sources = module._sources()
     monkeypatch.setattr(module, "_sources", lambda: [*sources, file])
-    assert module._digest() == before  # of an empty file
+    assert module.digest() == before  # of an empty file
     file.write_text("x = 1")
-    assert module._digest() != before
+    assert module.digest() != before
 
 
 @pytest.mark.parametrize("coordinates", ["dense", "factored"])
