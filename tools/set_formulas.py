@@ -2,10 +2,12 @@
 
 MathJax is 1 MB of script that sets a page after it is shown, and the text jumps. Where a browser
 is found, it sets every formula of the book here, in one page, and the pages hold the result: the
-same letters from the same fonts, MathML for screen readers, no script. Without a browser the pages
-keep their TeX, and MathJax sets it at the reader's.
+same letters from the same fonts, MathML for screen readers, no script; and long ones with places
+where they may turn on a phone. Without a browser the pages keep their TeX, and MathJax sets it at
+the reader's.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -22,6 +24,10 @@ FONTS = "mathjax/output/chtml/fonts/woff-v2"
 STYLE = "formulas.css"
 # Measures of the pages' letters: MathJax makes a formula a sixth larger, to match their height.
 SETTING = {"em": 16, "ex": 8, "containerWidth": 1280, "scale": 1.16}
+# What is wider, in pixels, may turn: a small phone has less room, in a list inside a box.
+WIDEST = {"inline": 240, "display": 270}
+BREAK = (ROOT / "tools/break_formulas.js").read_text(encoding="utf8")
+MADE = [SETTING, WIDEST, hashlib.sha256(BREAK.encode()).hexdigest()]
 FORMULA = re.compile(
     r'(?P<open><(?P<tag>span|div) class="math notranslate nohighlight"[^>]*>'
     r"(?:(?!</?(?P=tag)\b).)*?"
@@ -79,12 +85,14 @@ def set_all(formulas: list[str], site: Path) -> dict:
         tab.add_script_tag(url=mathjax)
         done = tab.evaluate(SET, [formulas, SETTING])
         style = tab.evaluate("MathJax.chtmlStylesheet().textContent")
+        tab.add_style_tag(content=style)
+        turning = tab.evaluate(BREAK, [done, WIDEST])
     for tex, html in zip(formulas, done, strict=True):
         if "merror" in html or 'mathcolor="red"' in html:  # so MathJax shows an unknown macro
             wanted, remedy = "TeX that MathJax can set", "mend it in the chapter"
             raise FormulaError("a formula", expected=wanted, got=tex, remedy=remedy)
     style = re.sub(r'url\("[^"]*/(MathJax_[^"/]*)"\)', rf'url("{FONTS}/\1")', style)
-    return {"setting": SETTING, "style": style, "set": dict(zip(formulas, done, strict=True))}
+    return {"made": MADE, "style": style, "set": dict(zip(formulas, turning, strict=True))}
 
 
 def set_formulas(site: Path = SITE, kept: Path = KEPT) -> int:
@@ -96,7 +104,7 @@ def set_formulas(site: Path = SITE, kept: Path = KEPT) -> int:
         rewritten(page, lambda text: found.extend(formulas_of(text)) or text)
     wanted = sorted(set(found))
     known = json.loads(kept.read_text(encoding="utf8")) if kept.is_file() else {}
-    if known.get("setting") != SETTING:
+    if known.get("made") != MADE:
         known = {"set": {}}
     missing = [tex for tex in wanted if tex not in known["set"]]
     if missing:

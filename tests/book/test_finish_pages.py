@@ -172,7 +172,7 @@ def test_formulas_of_cards_are_set_where_they_stand(tmp_path):
     (tmp_path / "_cards/book").mkdir(parents=True)
     (tmp_path / "_static").mkdir()
     (tmp_path / "_cards/book/a.js").write_text(script, encoding="utf8")
-    kept = {"setting": set_formulas.SETTING, "style": "", "set": DONE}
+    kept = {"made": set_formulas.MADE, "style": "", "set": DONE}
     (tmp_path / "kept.json").write_text(json.dumps(kept), encoding="utf8")
     assert set_formulas.set_formulas(tmp_path, tmp_path / "kept.json") == 2
     done = (tmp_path / "_cards/book/a.js").read_text(encoding="utf8")
