@@ -64,16 +64,16 @@ class SetFormulas(SphinxPostTransform):
     default_priority = 20  # as soon as references are resolved
 
     def run(self, **options) -> None:
-        for verdict in self.document.findall(nodes.inline):
-            if "verdict" in verdict["classes"]:
-                for words in verdict.findall(nodes.Text):
-                    words.parent[:] = shown(words)
+        for words in [*self.document.findall(nodes.inline)]:
+            if words.parent.parent and "verdict" in words.parent.parent.get("classes", ()):
+                words[:] = shown(words.astext())
 
 
 def shown(verdict: str) -> list[nodes.Node]:
-    """Its words and its formulas."""
-    parts = enumerate(set_formulas(verdict).split("$"))
-    return [nodes.math("", part) if k % 2 else nodes.Text(part) for k, part in parts if part]
+    """Its words, with the apostrophes of the page, and its formulas."""
+    parts = set_formulas(verdict.replace("\u2019", "'")).split("$")
+    words = [nodes.Text(part.replace("'", "\u2019")) for part in parts]
+    return [nodes.math("", part) if k % 2 else words[k] for k, part in enumerate(parts) if part]
 
 
 class TallyRole(SphinxRole):

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import attnbias_verdicts as extension
 import pytest
 from docutils import nodes
+from docutils.utils import new_document
 
 from tools.files import ROOT
 
@@ -96,6 +97,20 @@ def test_a_formula_in_a_verdict_is_set():
     assert isinstance(formula, nodes.math) and formula.astext() == r"\|W_{mm}\|/2"
     assert (words.astext(), rest.astext()) == ("holds only when ", " is more")
     assert extension.shown("holds") == ["holds"]
+
+
+def test_all_words_of_a_resolved_verdict_stay():
+    words = nodes.inline(
+        "", "", *map(nodes.Text, ("holds only when the loss", "\u2019", "s |W| < 1"))
+    )
+    link = nodes.reference("", "", words)
+    verdict = nodes.inline("", "", link, classes=["verdict", "partly"])
+    other = nodes.inline("", "|W|")
+    page = new_document("page")
+    page += [verdict, nodes.paragraph("", "", nodes.emphasis("", "", other))]
+    extension.SetFormulas(page).run()
+    assert [each.astext() for each in words] == ["holds only when the loss\u2019s ", r"\|W\|<1"]
+    assert other.astext() == "|W|" and len(page) == 2
 
 
 @pytest.mark.parametrize("kind", [extension.VerdictRole, extension.TallyRole])
