@@ -1,6 +1,7 @@
 """The ledger: verdicts from checks, a page from verdicts, and the page in the book up to date."""
 
 import importlib
+import itertools
 import json
 import math
 import re
@@ -23,7 +24,9 @@ from book.claims import (
 )
 from book.claims.__main__ import main
 from book.claims.claim import POSITIVE
+from book.claims.kinds import Partly, at_record, drop_and_stall, every, window
 from book.claims.places import cells, section_of
+from book.claims.scope import BOUND, COUNT, END, EXISTS, SCOPE
 from book.claims.seeds import SEEDS
 from book.claims.tamper import series, stalls
 from tools.files import ROOT
@@ -33,6 +36,16 @@ GOOD, BAD = Check("good", 1.0, 2.0, key="good"), Check("bad", 3.0, 2.0)
 SILENT = Check.not_applicable("silent", "T > 2", source="Theorem 2")
 CLAIMS = [claim for claims in SECTIONS.values() for claim in claims]
 EVIDENCE, STORED = Kept(), json.loads((BOOK / "results" / "ledger.json").read_text())
+
+# Several runs: a claim may be on those of two sequences or more, or on those that lock, and what a
+# refutation says of a run with short steps may be within the claim's room.
+KINDS = {
+    "run": [{"run": number} for number in range(1, 7)],
+    "window": [{"shape": window(0.55, 0.75)}],
+    "every": [{"shape": every(3)}],
+    "record": [{"shape": at_record(0.7)}],
+    "stall": [{"shape": drop_and_stall(0.1)}],
+}
 
 
 WIDE = Check("wide", 1.0, 9.0, vacuous=True, reason="below 1 from t = 100")
@@ -276,6 +289,41 @@ def test_a_tampered_run_changes_each_verdict():
             if not found.failing or found.verdict.startswith(POSITIVE):
                 unmoved.append(f"{claim.key}: {refutation.words}")
     assert unmoved == []
+
+
+def silent(claim, parts) -> bool:
+    """Whether no refutation of the claim is rejected where it is made in that part alone."""
+    tried = 0
+    for refutation, part in itertools.product(claim.refuted_by, parts):
+        partly = Partly(**part)
+        try:
+            found = refute(claim, EVIDENCE, refutation, partly)
+        except Exception:  # the checks refuse such a run, as they would a damaged file
+            continue
+        if partly.changed:
+            tried += 1
+            if found.failing and not found.verdict.startswith(POSITIVE):
+                return False
+    return tried > 0
+
+
+@pytest.mark.slow
+def test_each_claim_rejects_every_kind_of_partial_tampering_that_makes_it_false():
+    found = {}
+    for claim in CLAIMS:
+        if claim.judge(EVIDENCE).verdict.startswith(POSITIVE):
+            kinds = {kind for kind in KINDS if claim.key not in SCOPE[kind]}
+            missed = {kind for kind in kinds if silent(claim, KINDS[kind])}
+            if missed:
+                found[claim.key] = missed
+    assert found == {}
+
+
+def test_what_a_claim_need_not_reject_has_a_reason():
+    assert set(SCOPE) == set(KINDS)
+    refuted = {claim.key for claim in CLAIMS if claim.refuted_by}
+    assert refuted >= END | BOUND | COUNT | EXISTS
+    assert not END & BOUND
 
 
 def test_without_its_recorded_run_a_claim_is_undecided_and_says_what_makes_one(tmp_path):
