@@ -104,7 +104,7 @@ def factor_exponents(e):
     return f"two pairs, five starts on each, {apart} of the ten farther off"
 
 
-@claim("d", "run = train_factors(pairs[3], *make_factors(2, 2)", show="separate")
+@claim("d", "make_factors(2, 2, seed=seed), 0.3, 30_000, normalise=", show="separate")
 @refuted("the two change places", plane_factors=swaps("shared", "separate"))
 def factors_divided_each(e):
     """On one pair of sequences, dividing the gradients of K and Q each by its own norm leads away
