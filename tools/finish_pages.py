@@ -86,6 +86,8 @@ ON_SOME_PAGE = [
         r"(<script>[^<]*pst-primary-sidebar-checkbox[^<]*</script>)",
         r"\1\3\2",
     ),
+    # The line below a link began in the space before it.
+    (r"(?<=>Solution to)(<a [^>]*>) ", r" \1"),
     # An empty corner of a table heads nothing.
     (r'<th(?: class="head")?>(?:<p></p>)?</th>', "<td></td>"),
     # A label hid the words that one sees.
@@ -102,6 +104,11 @@ ON_SOME_PAGE = [
         r"\2\1",
     ),
 ]
+# What a cell prints turns at the edge, unless columns stand in it.
+PRINTED = re.compile(
+    r'(?<=<div class="output )((?:stream|text_plain) highlight.*?<pre>)(.*?)(?=</pre>)', re.DOTALL
+)
+COLUMNS = re.compile(r"\S {2,}(?=\S)")
 # The theme measures every cell to make it focusable, which lays out the whole page at once; the
 # book's attnbias.js does that for cells as they come into view.
 THEME = "_static/scripts/pydata-sphinx-theme.js"
@@ -143,7 +150,14 @@ def mended(page: str, counts: Counter) -> str:
         counts[pattern] += made
         if not made and (pattern, text) in ON_EVERY_PAGE:
             raise StaleEditError(pattern)
-    return page
+    return PRINTED.sub(turning, page)
+
+
+def turning(printed: re.Match) -> str:
+    """A cell's output, with lines that turn where at most one has a gap between words."""
+    lines = re.sub(r"<[^>]*>", "", printed[2]).splitlines()
+    columns = sum(bool(COLUMNS.search(line)) for line in lines) > 1
+    return printed[0] if columns else f"wrapped {printed[0]}"
 
 
 def smaller_font(path: Path, codes: set[int]) -> bytes:

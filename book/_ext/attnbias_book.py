@@ -46,6 +46,8 @@ SCRIPTS = {  # of one page each: the search's ranks what it finds
 }
 # A formula in a title, as its text has it.
 FORMULA_SIGNS = re.compile(r"[\\^_=]")
+LAST_WORD = re.compile(r"\S*\s+\Z")
+SHORT = 30  # signs, of the source of a formula
 PUNCTUATION = re.compile(r"[.,;:!?)]+")
 
 
@@ -106,6 +108,29 @@ class KeepPunctuation(SphinxPostTransform):
                 kept = nodes.inline(classes=["nobreak"])
                 parent[place] = kept
                 kept += [node, nodes.Text(match.group())]
+
+
+class KeepBadges(SphinxPostTransform):
+    """A badge stays on the line of the word, or of the short link or formula, before it."""
+
+    default_priority = 920  # when terms and symbols have become links
+    formats = ("html",)
+
+    def run(self, **kwargs) -> None:
+        for badge in [*self.document.findall(ProvenanceNode)]:
+            kept = badge.parent if "nobreak" in badge.parent.get("classes", ()) else badge
+            parent, place = kept.parent, kept.parent.index(kept)
+            text = parent[place - 1] if place else None
+            word = LAST_WORD.search(text) if isinstance(text, nodes.Text) else None
+            if not word:
+                continue
+            together = parent[place] = nodes.inline(classes=["nobreak"])
+            parent[place - 1] = nodes.Text(text[: word.start()])
+            before = parent[place - 2] if place > 1 and word.group().isspace() else None
+            if before is not None and len(before.astext()) < SHORT:
+                del parent[place - 2]
+                together += before
+            together += [nodes.Text(word.group()), kept]
 
 
 def keep_paper_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
@@ -239,6 +264,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     drop_live_code(app)
     app.add_post_transform(SetTitles)
     app.add_post_transform(KeepPunctuation)
+    app.add_post_transform(KeepBadges)
     app.connect("env-get-updated", number_notes, priority=850)
     app.connect("env-get-updated", keep_paper_numbers, priority=900)
     app.connect("env-updated", write_on_every_core)

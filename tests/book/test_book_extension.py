@@ -164,6 +164,33 @@ def test_punctuation_stays_with_its_formula(parts, after):
     assert kept == [text for text in after if text.startswith("W") and len(text) > 1]
 
 
+BADGE = extension.ProvenanceNode()
+LINK = nodes.reference("", "Lemma 3")
+
+
+@pytest.mark.parametrize(
+    ("parts", "after"),
+    [
+        ([nodes.Text("it falls "), BADGE], ["it ", "falls "]),
+        ([nodes.Text("it\n"), nodes.inline("", "", BADGE, classes=["nobreak"])], ["", "it\n"]),
+        ([nodes.Text("by "), LINK, nodes.Text(" "), BADGE], ["by ", "", "Lemma 3 "]),
+        ([nodes.Text("by "), nodes.math("", "W" * 40), nodes.Text(" "), BADGE], None),
+        ([nodes.Text("("), BADGE], None),
+        ([BADGE], None),
+    ],
+)
+def test_a_badge_stays_with_the_word_before_it(parts, after):
+    document = new_document("page")
+    paragraph = nodes.paragraph("", "", *(part.deepcopy() for part in parts))
+    before = [child.astext() for child in paragraph]
+    document += paragraph
+    extension.KeepBadges(document).run()
+    shown = [child.astext() for child in paragraph]
+    assert [text for text in shown if text] == [text for text in after or before if text]
+    if after:
+        assert "nobreak" in paragraph[-1]["classes"] and paragraph[-1].next_node(type(BADGE))
+
+
 PAGES = {
     "one": "(sec-log)=\n# It falls like $1/\\log^2 t$\n",
     "two": "(sec-zero)=\n# From $W_0 = 0$\n",

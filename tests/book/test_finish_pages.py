@@ -24,6 +24,7 @@ RAW = """<link href="../_static/styles/a.css?digest=1" rel="stylesheet" />
 <th class="head"><p></p></th><summary aria-label="Toggle hidden content">Show</summary>
 <button class="search-button__button" title="Search" aria-label="Search"></button>
 <section id="proof-content"></section><section id="proof-of-lemma"></section>
+<p>Solution to<a href="#a"> Exercise 1</a></p>
 <div role="doc-biblioentry"></div><input id="search-input"><p></p><input id="search-input">
 document.documentElement.dataset.mode = localStorage.getItem("mode") || "";
 document.documentElement.dataset.theme = localStorage.getItem("theme") || "";"""
@@ -63,6 +64,7 @@ def test_every_mend_is_made_once():
         'id="proof-content"': 0,
         'id="proof-of-lemma"': 1,
         'id="search-input"': 1,
+        'Solution to <a href="#a">Exercise': 1,
         "prefers-color-scheme": 1,
         "<script defer": 5,
         '<script type="module">': 1,
@@ -190,6 +192,23 @@ def test_without_a_browser_pages_keep_their_tex(tmp_path, monkeypatch):
     page.write_text(FORMULAS, encoding="utf8")
     assert set_formulas.set_formulas(tmp_path, tmp_path / "kept.json") == 0
     assert page.read_text(encoding="utf8") == FORMULAS
+
+
+@pytest.mark.parametrize(
+    ("printed", "turns"),
+    [
+        ("a long line\n", True),
+        ("least: 3   most: 4\n", True),
+        ("a    1\nbb   2\n", False),
+        ('a<span class="-Color">   1\nbb   2</span>\n', False),
+    ],
+)
+def test_what_a_cell_prints_turns_unless_it_has_columns(printed, turns):
+    output = '<div class="output {}highlight"><div class="highlight"><pre>{}</pre></div>'
+    page = output.format("stream ", printed)
+    better = finish_pages.PRINTED.sub(finish_pages.turning, page)
+    assert better == (output.format("wrapped stream ", printed) if turns else page)
+    assert finish_pages.PRINTED.sub(finish_pages.turning, better) == better
 
 
 def test_letters_that_no_formula_has_are_left_out(tmp_path):
