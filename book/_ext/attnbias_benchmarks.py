@@ -5,6 +5,7 @@ targets are met, the figure that is furthest from its own, and what limits figur
 A group that the record does not have stops the build.
 """
 
+import re
 from pathlib import Path
 
 from generated import Generated, read_first, refuse
@@ -23,8 +24,10 @@ LIMITS = {
     "optimizers": "one more reading of the gradient, and no kernel that fuses the rest",
     "cores": "the last data set, and memory that both cores read",
     "memory": "copies that come and go within one step of the work",
-    "late": "numbers below 2.2e-308",
+    "late": "numbers below $2.2\\cdot10^{-308}$",
 }
+SIZES = re.compile(r"n,T,d=\(([\d, ]+)\)")
+UNITS = ("us", "ms", "s", "MB", "MFLOP")  # at the end of a fact's name
 
 Groups = dict[str, list[Row]]
 
@@ -48,15 +51,22 @@ def number(value: float, unit: str = "") -> str:
 
 def cells(row: Row) -> list[str]:
     """A figure, what was measured, and its target."""
+    name = SIZES.sub(r"$n, T, d = \1$", row.name)
     if row.target is None:
-        return [row.name, number(row.value, row.unit), ""]
+        return [name, number(row.value, row.unit), ""]
     sign = "at least" if row.at_least else "at most"
     missed = "" if row.met else " (missed)"
-    return [row.name, number(row.value, row.unit), f"{sign} {row.target:g}{row.unit}{missed}"]
+    return [name, number(row.value, row.unit), f"{sign} {row.target:g}{row.unit}{missed}"]
 
 
 def facts(row: Row) -> str:
-    said = (f"{k} {number(v) if type(v) in (int, float) else v}" for k, v in row.facts.items())
+    """What a figure is made of, each number before its unit."""
+    said = []
+    for name, value in row.facts.items():
+        words, _, unit = name.rpartition(" ")
+        words, unit = (words, f" {unit}") if unit in UNITS else (name, "")
+        shown = number(value, unit) if type(value) in (int, float) else str(value)
+        said.append(f"{words} {shown}".strip())
     return ", ".join(said)
 
 

@@ -12,7 +12,7 @@ _BOXES = {
     "L2": (1.1, 4.5, "Lemma 2", "a small start is fair"),
     "L3": (2.2, 3.4, "Lemma 3", "attention stays up"),
     "L4": (5.5, 3.4, "Lemma 4", "each step has a part\nalong $W_{mm}$"),
-    "L7": (2.2, 2.3, "Lemma 7", "far out, the gradient\nprefers $W_{mm}$ to $W_t$"),
+    "L7": (2.2, 2.3, "Lemma 7", "once $\\|W_t\\|$ is large, the\ngradient prefers $W_{mm}$"),
     "L5": (5.5, 2.3, "Lemma 5", "the norm of $W_t$\ngrows like $t$"),
     "T1": (2.2, 1.1, "Theorem 1", "$W_t$ turns to $W_{mm}$"),
     "L1": (5.5, 0.0, "Lemma 1", "attention saturates"),

@@ -214,12 +214,12 @@ def plot_wall(
         axis.axvline(wall, color=FAINT, linewidth=1.2, linestyle=":")
         axis.annotate(
             f"from step {wall} on the\nsoftmax is stored as 1",
-            (wall, 1.0),
+            (wall, 0.3),
             xycoords=("data", "axes fraction"),
-            xytext=(-12, -4),
+            xytext=(-12, 0),
             textcoords="offset points",
             ha="right",
-            va="top",
+            va="center",
         )
     axis.margins(y=0.15)
     axis.set_xlabel("step t")

@@ -145,7 +145,7 @@ def test_a_summary_names_the_figure_furthest_from_its_target_and_a_list_has_them
     assert "furthest" in head and "| svm | 1 of 2 | memory | 1.5 | at most 1 (missed) |" in first
     assert "| late | 1 of 1 | gain | 2.5x | at least 1.4x |" in second
     assert attnbias_benchmarks.listed(groups, ["late", "batched"])[2:] == [
-        "| gain | 2.5x | at least 1.4x | N 900, alone us 115 |",
+        "| gain | 2.5x | at least 1.4x | N 900, alone 115 us |",
         "| beside | 22 GB/s |  |  |",
     ]
     with pytest.raises(SourceError, match="no_such"):
