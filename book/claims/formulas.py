@@ -20,6 +20,7 @@ _FUNCTIONS = {"log", "exp", "sqrt", "max", "min", "sum", "cosine"}
 _WEAK = {"a", "A", "I"}
 _NORMED = ("W", "P", "K", "Q", "u", "p", "v", "o", r"\nabla")  # of vectors: what has a norm
 _SIGNS = {"<=", ">=", ":=", "=", "<", ">", "+", "-", "/", "*"}
+_MINUS = re.compile(r"(?<![^ (])-(?=\.?\d)|(?<=\d )-(?= )")  # before a number, between terms
 _CLOSING = {"(": ")", "[": "])", "{": "}", "|": "|"}
 #: What mixes words with symbols: by its code, its TeX.
 _MIXED = {
@@ -84,7 +85,9 @@ def set_formulas(line: str) -> str:
             continue
         parts += [line[done : first.start], f"${found.tex}$"]
         at, done = found.end, parser.tokens[found.end - 1].end
-    text = "".join([*parts, line[done:]]).replace(" <= ", " ≤ ").replace(" >= ", " ≥ ")
+    parts.append(line[done:])
+    parts[::2] = (_MINUS.sub("\N{MINUS SIGN}", words) for words in parts[::2])
+    text = "".join(parts).replace(" <= ", " ≤ ").replace(" >= ", " ≥ ")
     return re.sub(r"(?<![\w.])\.(?=\d)", "0.", text)
 
 
@@ -250,5 +253,6 @@ def _name(text: str) -> str:
         return ""
     prime += "'" * index.endswith("'")
     index = index.rstrip("'").strip("{}").replace("<=", r"\le ")
+    index = "t_0" if index == "t0" else index
     below = (f"_{{{index}}}" if len(index) > 1 else f"_{index}") if index else ""
     return _TEX.get(name, name) + below + star + prime

@@ -31,6 +31,8 @@ KEPT = re.compile(r"\$[^$]*\$|\{\w+\}`[^`]*`|<a [^>]*>")  # formulas, roles and 
         ("exp(-Theta(t^{1/3}))", r"$\exp(-\Theta (t^{1/3}))$"),
         ("path at 1e+06 steps", "path at $10^{6}$ steps"),
         ("-W_mm", "$-W_{mm}$"),
+        ("|P_t0|", r"$\|P_{t_0}\|$"),
+        ("from -2 to 1 - softmax", "from \N{MINUS SIGN}2 to 1 \N{MINUS SIGN} softmax"),
     ],
 )
 def test_mathematics_in_a_line_is_set(code, shown):
