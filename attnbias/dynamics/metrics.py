@@ -35,7 +35,7 @@ def away_from(trace: Trace, svm: SVMSolution) -> np.ndarray:
     -----
     Source: ours [c]. W_t = P_t + N, with P_t in the span of the rows z_k and N, across it, from
     W_0. The gaps g decide P_t: |P_t|^2 = g' K^+ g with the Gram matrix K. Taken of the gaps less
-    their share along the SVM, this is the squared part across it, with no difference of norms.
+    their share along the SVM, this is the squared offset, with no difference of norms.
     """
     (gaps, rows), norms = _gaps_beside(trace, svm), torch.from_numpy(trace.W_norm)
     nonzero, first = norms.where(norms > 0, torch.ones_like(norms)), norms.argmin()
@@ -92,7 +92,7 @@ def _gaps_beside(trace: Trace, svm: SVMSolution) -> tuple[torch.Tensor, GapRows]
 
 
 def alignment_error(W: ArrayLike, direction: ArrayLike) -> np.ndarray:
-    """(R,) 1 - cosine of (R, d, d) matrices with a (d, d) direction, by the part across it.
+    """(R,) 1 - cosine of (R, d, d) matrices with a (d, d) direction, by the offset from it.
 
     1 where W = 0.
     """

@@ -272,7 +272,7 @@ def _scores(problem: Problem, products: np.ndarray) -> np.ndarray:
 
 
 def _norm_and_error(measure: np.ndarray, measured: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Norm and 1 - cosine, the latter from the part across the target, which keeps its digits."""
+    """Norm and 1 - cosine, the latter from the offset, which keeps its digits."""
     norm2, along, across2, lifted = measure.T
     norm = np.sqrt(np.maximum(norm2, 0.0))
     if not measured:

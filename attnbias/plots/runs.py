@@ -152,12 +152,14 @@ def _guide(axis, power: float, last: float, limits) -> None:
     y = np.log10(top * (x / start) ** power)
     axis.plot(x, y, color=FAINT, linewidth=1.0, zorder=1)
     seen = np.flatnonzero(y >= low + 0.04 * (high - low))[-1]
-    spot = max(0, min(seen, 52))
+    beside = seen == len(x) - 1  # it leaves at the right, where no curve is
     axis.annotate(
         f"$t^{{{power:g}}}$",
-        (x[spot], y[spot]),
-        xytext=(4, 4),
+        (x[seen], y[seen]),
+        xytext=(4, 0) if beside else (4, 4),
         textcoords="offset points",
+        va="center" if beside else "baseline",
+        annotation_clip=False,
         color="#5f5f5f",
         fontsize=11,
     )

@@ -24,8 +24,8 @@ WORDS = "1 - cosine(head {}, its own W_mm), against M1 with the weights of all h
 def check_heads(data: Dataset, decoders, trace: Trace) -> CheckTable:
     """Each head's 1 - cosine with the W-SVM of its own optimal tokens, against M1.
 
-    With S the head's path since <W_h, W_mm> was recorded non-negative, and P_0 its part across
-    W_mm then,
+    With S the head's path since <W_h, W_mm> was recorded non-negative, and P_0 its offset
+    then,
 
         1 - cosine <= 2 B^4 / Xi^2 (|P_0|^2 + (2 Lambda / Xi + s) S) / S^2,
 

@@ -25,7 +25,7 @@ def check_retrieval(data: NextTokenData, trace: Trace, svm) -> Check:
 
     With S the path since <W, unit SVM> became at least 0, N the number of other tokens in all
     sequences, m the largest count of a token in a sequence of T, s the longest step, B the
-    largest norm of an embedding, Xi the margin and P the part across the SVM's direction,
+    largest norm of an embedding, Xi the margin and P the offset from the SVM's direction,
 
         1 - cosine <= 2 B^4 / Xi^2 (|P_0|^2 + (2 Lambda / Xi + s) S) / S^2,
 
