@@ -64,7 +64,7 @@ def m1(e):
 
 @claim("c", "check_fast_rate(data, ngd", chapter="chap-two-rates", show="settled")
 @refuted(
-    "the part across W_mm grows like log t",
+    "the offset grows like log t",
     instance_runs=retold(
         W_alignment_error=lambda run, old: np.minimum(old * np.log1p(run.step) ** 2, 1)
     ),
