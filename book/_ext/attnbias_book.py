@@ -127,7 +127,11 @@ class KeepBadges(SphinxPostTransform):
             together = parent[place] = nodes.inline(classes=["nobreak"])
             parent[place - 1] = nodes.Text(text[: word.start()])
             before = parent[place - 2] if place > 1 and word.group().isspace() else None
-            if before is not None and len(before.astext()) < SHORT:
+            if isinstance(before, nodes.Text):  # the end of a line of the source is a node
+                start = before.rfind(" ") + 1
+                parent[place - 2] = nodes.Text(before[:start])
+                together += nodes.Text(before[start:])
+            elif before is not None and len(before.astext()) < SHORT:
                 del parent[place - 2]
                 together += before
             together += [nodes.Text(word.group()), kept]

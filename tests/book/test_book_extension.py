@@ -173,6 +173,7 @@ LINK = nodes.reference("", "Lemma 3")
     [
         ([nodes.Text("it falls "), BADGE], ["it ", "falls "]),
         ([nodes.Text("it\n"), nodes.inline("", "", BADGE, classes=["nobreak"])], ["", "it\n"]),
+        ([nodes.Text("so it"), nodes.Text("\n"), BADGE], ["so ", "it\n"]),
         ([nodes.Text("by "), LINK, nodes.Text(" "), BADGE], ["by ", "", "Lemma 3 "]),
         ([nodes.Text("by "), nodes.math("", "W" * 40), nodes.Text(" "), BADGE], None),
         ([nodes.Text("("), BADGE], None),
