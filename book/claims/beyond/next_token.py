@@ -185,7 +185,7 @@ def next_token_exponent(e):
     return note
 
 
-@claim("d", "run = train_next_token(data, NGD(0.2), 1000, loss=loss", show="tie")
+@claim("d", "train_next_token(data, NGD(0.4), 500, loss=loss", show="tie")
 @refuted("the runs without and with a tie change places", squared_runs=swaps("an order", "one tie"))
 @refuted(
     "runs turn aside by 1 - cosine 0.01", squared_runs=altered(W=lambda run: aside(run.W, 0.01))

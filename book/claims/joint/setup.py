@@ -93,7 +93,7 @@ def lemma9(e):
     return "n = 2 to 4, d = 15000 to 42000, ten seeds"
 
 
-@claim("a", "quotients(vast_data)", "Section 4.1, after Condition 1", "chap-joint-setup")
+@claim("a", "quotients(make_dm(", "Section 4.1, after Condition 1", "chap-joint-setup")
 @refuted("tokens have a part in common", make_dm=each(_in_common, Dataset))
 def dm_assumption1(e):
     """They are so in a sense similar to Assumption 1."""

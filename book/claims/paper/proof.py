@@ -149,7 +149,7 @@ def lemma5(e):
     "|W_t| is half of what its gaps say", instance_runs=retold(W_norm=lambda run, old: old / 2)
 )
 def lemma7(e):
-    """Once the norm of W is large, the negative gradient prefers W_mm to the iterate's own direction."""
+    """Once |W_t| is large, the negative gradient prefers W_mm to the iterate's own direction."""
     return _preference([*e.instance_runs("NGD"), *_far_runs(e)], f"{EDGE}, and starts farther out")
 
 
