@@ -18,9 +18,10 @@ from tools.shake import FACTORS, SECOND, environment
 PYTEST = ("-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadscope")
 BOOK = ("book/_ext", "book/claims", "book/plots", "book/studies", "book/widgets")
 CODE = ("tests", "attnbias", *BOOK)
-NOTEBOOKS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout", "120", "book")
-# The extensions' own tests stand below `book` as well, and are unit tests.
-NOTEBOOKS += ("--ignore=book/_ext",)
+NOTEBOOKS = (
+    *("--nbval", "--nbval-current-env", "--nbval-cell-timeout", "120"),
+    *("book", "--ignore=book/_ext"),  # the extensions' own tests are unit tests
+)
 # The arguments of pytest, and the variables that take the place of the factors of arithmetic.
 PARTS = {
     "unit tests and doctests": (("--doctest-modules", "--ignore=tests/site", *CODE), {}),
