@@ -88,6 +88,8 @@ ON_SOME_PAGE = [
     ),
     # The line below a link began in the space before it.
     (r"(?<=>Solution to)(<a [^>]*>) ", r" \1"),
+    # A number that a run gave stands in a sentence with a minus sign.
+    (r'(<span class="pasted-text">|<p>The run gives <strong>)-(?=\d)', "\\1\N{MINUS SIGN}"),
     # An empty corner of a table heads nothing.
     (r'<th(?: class="head")?>(?:<p></p>)?</th>', "<td></td>"),
     # A label hid the words that one sees.

@@ -49,6 +49,7 @@ FORMULA_SIGNS = re.compile(r"[\\^_=]")
 LAST_WORD = re.compile(r"\S*\s+\Z")
 SHORT = 30  # signs, of the source of a formula
 PUNCTUATION = re.compile(r"[.,;:!?)]+")
+OPENED = re.compile(r"[(\[]+\Z")
 
 
 class condition_node(nodes.Admonition, nodes.Element):
@@ -92,7 +93,7 @@ class SetTitles(SphinxPostTransform):
 
 
 class KeepPunctuation(SphinxPostTransform):
-    """Browsers break a line behind a formula, also in front of a comma; `nobreak` forbids it."""
+    """Browsers break a line beside a formula, also at a comma or bracket; `nobreak` forbids it."""
 
     default_priority = 900
     formats = ("html",)
@@ -100,14 +101,21 @@ class KeepPunctuation(SphinxPostTransform):
     def run(self, **kwargs) -> None:
         for node in [*self.document.findall(nodes.math), *self.document.findall(ProvenanceNode)]:
             parent, place = node.parent, node.parent.index(node)
-            text = parent[place + 1] if place + 1 < len(parent) else None
-            match = PUNCTUATION.match(text) if isinstance(text, nodes.Text) else None
-            if match:
-                # by place: `replace` would take the first text that is equal, such as another "."
-                parent[place + 1] = nodes.Text(text[match.end() :])
-                kept = nodes.inline(classes=["nobreak"])
-                parent[place] = kept
-                kept += [node, nodes.Text(match.group())]
+            before = parent[place - 1] if place else None
+            after = parent[place + 1] if place + 1 < len(parent) else None
+            opened = OPENED.search(before) if isinstance(before, nodes.Text) else None
+            closed = PUNCTUATION.match(after) if isinstance(after, nodes.Text) else None
+            if not (opened or closed):
+                continue
+            kept = parent[place] = nodes.inline(classes=["nobreak"])
+            # by place: `replace` would take the first text that is equal, such as another "."
+            if opened:
+                parent[place - 1] = nodes.Text(before[: opened.start()])
+                kept += nodes.Text(opened.group())
+            kept += node
+            if closed:
+                parent[place + 1] = nodes.Text(after[closed.end() :])
+                kept += nodes.Text(closed.group())
 
 
 class KeepBadges(SphinxPostTransform):

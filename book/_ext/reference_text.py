@@ -78,6 +78,8 @@ def prose(text: str, names: dict[str, str]) -> str:
 def field_list(title: str, text: str, names: dict[str, str]) -> str:
     """A definition list: name and type, and what it is."""
     out = ""
+    if title == "Raises":  # a long list of errors goes on in the next line
+        text = re.sub(r",\n(?=\S)", ", ", text)
     for field in HEAD.split(text)[1:]:
         head, _, description = field.partition("\n")
         name, colon, kind = head.partition(" : ")

@@ -191,6 +191,12 @@ def test_fields_in_words_and_blocks_after_two_colons():
     assert "Such as:" in [block.astext() for block in document.findall(nodes.paragraph)]
 
 
+def test_a_long_list_of_errors_is_one_item():
+    source = rst("Raises\n------\nShapeError,\nRangeError\n    If wrong.\nOSError\n    If shut.\n")
+    (*items,) = read(source).findall(nodes.definition_list_item)
+    assert len(items) == 2 and "RangeError" in items[0].astext()
+
+
 def test_a_second_name_leads_to_the_first():
     reference = extension.Reference()
     page = SimpleNamespace(arguments=["attnbias"], content=["check_theorem1", "check_theorem5"])

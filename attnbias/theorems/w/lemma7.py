@@ -199,7 +199,7 @@ def check_lemma7(
     CheckTable
         First the least epsilon with which Eq. 4 holds, at every step, beside what the lemma
         and its sharper form, ours, allow there. Then for each eps Eq. 4, and Eqs. 6 to 8 and 29
-        to 36 with the sets I_1, I_2, I_3 of `GapView.part`; the keys of the second eps end
+        to 36 with the sets I_1, I_2, I_3 of the proof; the keys of the second eps end
         in "_2".
 
     Raises
