@@ -90,6 +90,7 @@ def summed_up(groups: Groups) -> list[str]:
         if judged:
             worst = min(judged, key=lambda row: row.margin)
             met = f"{sum(bool(row.met) for row in judged)} of {len(judged)}"
+            met = met.replace(" ", "\N{NO-BREAK SPACE}")
             body.append([name, met, *cells(worst), LIMITS[name]])
     head = ["group", "met", "furthest from its target", "measured", "target", "what limits it"]
     return table(head, body)

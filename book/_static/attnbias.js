@@ -13,7 +13,7 @@ addEventListener("DOMContentLoaded", () => {
   }
   const sized = new ResizeObserver((entries) => entries.forEach((entry) => look(entry.target)));
   const scrolling =
-    "figure, pre, .output, .lab-scroll, .pst-scrollable-table-container, div.math, div.math mjx-container";
+    "figure, pre, .output, .lab-scroll, .sortable, .pst-scrollable-table-container, div.math, div.math mjx-container";
   const all = document.querySelectorAll(`.bd-article :is(${scrolling})`);
   for (const each of all) {
     sized.observe(each);

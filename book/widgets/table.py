@@ -93,5 +93,5 @@ def _cell(value) -> str:
     if value is None or value != value:
         return '<td data-value="-9">–</td>'
     if isinstance(value, float):
-        return f'<td data-value="{value:.6f}">{value:.2f}</td>'
+        return f'<td data-value="{value:.6f}">{round(value, 2) + 0.0:.2f}</td>'  # no -0.00
     return f"<td>{html.escape(str(value))}</td>"

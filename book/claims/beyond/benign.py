@@ -56,7 +56,7 @@ def wrong_labels_fitted(e):
             yield Check(f"labels fitted, of those that can be, {norm} norm", share, 1.0, ">=")
             offs[norm].append(abs(accuracy(fresh, found[norm]) - predicted(N, noise, snr, DIM)))
     for norm, found in offs.items():
-        yield Check(f"accuracy off its forecast, {norm} norm", max(found), OFF, key="off")
-        words = f"accuracy off its forecast, {norm} norm, mean of ten draws"
-        yield Check(words, sum(found) / len(found), MEAN_OFF)
+        words = f"accuracy off its forecast, {norm.replace('frob', 'Frob')} norm"
+        yield Check(words, max(found), OFF, key="off")
+        yield Check(f"{words}, mean of ten draws", sum(found) / len(found), MEAN_OFF)
     return "ten draws of 20 sequences in 300 dimensions, 20 or 40% of the labels wrong"

@@ -110,7 +110,7 @@ def small_deviation(e):
         show="turns",
         note=f"(DM) with T = 3 to 5, n = 3 to 6, d = 200, ten seeds, eta = 10, 10^5 steps; scores "
         f"of other tokens differ by {min(spread):.2g} to {max(spread):.2g} of the score gap; with "
-        "eta = 1/2 the 1 - cosine of W does not keep pace with 1 / log t up to 3 10^4 steps",
+        "eta = 1/2 the 1 - cosine of W does not keep pace with 1 / log t up to 30,000 steps",
     )
 
 
