@@ -7,7 +7,7 @@ from pathlib import Path
 BOOK = Path(__file__).parents[1]
 # A label that stands before a paragraph has no title to link by.
 _PIECES = re.compile(
-    r"^\((?P<label>sec-[\w-]+)\)=\n+(?=#)|^```\{code-cell\}(?P<code>.*?)^```", re.M | re.S
+    r"^\((?P<label>(?:sec|chap)-[\w-]+)\)=\n+(?=##)|^```\{code-cell\}(?P<code>.*?)^```", re.M | re.S
 )
 
 

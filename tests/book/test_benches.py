@@ -141,7 +141,8 @@ def as_dicts(rows, group="product"):
 
 def test_a_summary_names_the_figure_furthest_from_its_target_and_a_list_has_them_all():
     groups = {"svm": ROWS, "late": ROWS[:1], "batched": ROWS[2:]}
-    head, _, first, second = attnbias_benchmarks.summed_up(groups)
+    lines = attnbias_benchmarks.summed_up(groups)
+    head, _, first, second = (line.replace("\N{NO-BREAK SPACE}", " ") for line in lines)
     assert "furthest" in head and "| svm | 1 of 2 | memory | 1.5 | at most 1 (missed) |" in first
     assert "| late | 1 of 1 | gain | 2.5x | at least 1.4x |" in second
     assert attnbias_benchmarks.listed(groups, ["late", "batched"])[2:] == [

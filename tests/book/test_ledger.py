@@ -189,7 +189,7 @@ def test_the_section_is_that_of_the_cell_with_the_code():
     """A mark of a section counts up to the next; code in prose is no cell."""
     for chapter, inside in cells().items():
         for label, code in inside:
-            assert not label.startswith("chap-") and code.strip(), chapter
+            assert label != chapter and code.strip(), chapter
     assert section_of("chap-figure2", 'experiments.run("fig2"').startswith("sec-")
     assert section_of("chap-figure2", "no such code") == "chap-figure2"
 
