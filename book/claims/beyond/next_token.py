@@ -154,7 +154,7 @@ def next_token_split(e):
     return "one context, shares 0.5 to 0.95"
 
 
-@claim("d", "log = train_next_token(data, NGD(0.2), steps)", show="late")
+@claim("d", "logs = train_next_token_many(draws, NGD(0.2), steps)", show="late")
 @refuted("1 - cosine falls like 1/t", priority_run=_falls_like(-1.0))
 @refuted("1 - cosine falls like t^-2 at once", priority_run=_falls_like(-2.0))
 def next_token_exponent(e):
@@ -185,7 +185,7 @@ def next_token_exponent(e):
     return note
 
 
-@claim("d", "train_next_token(data, NGD(0.4), 500, loss=loss", show="tie")
+@claim("d", "train_next_token_many(sets, NGD(0.4), 500, loss=loss", show="tie")
 @refuted("the runs without and with a tie change places", squared_runs=swaps("an order", "one tie"))
 @refuted(
     "runs turn aside by 1 - cosine 0.01", squared_runs=altered(W=lambda run: aside(run.W, 0.01))
@@ -208,7 +208,7 @@ def next_token_squared(e):
     return "five to seven contexts of three or four tokens, split NGD with steps of 0.2, 800 steps"
 
 
-@claim("c", "run = train_next_token(data, GD(2.0), ")
+@claim("c", "train_next_token_many(contexts, GD(2.0), ")
 @refuted(
     "the rarer label keeps a hundredth of the attention",
     train_next_token=altered(retrieved=lambda run: np.minimum(run.retrieved, 0.99)),
