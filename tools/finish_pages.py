@@ -88,8 +88,6 @@ ON_SOME_PAGE = [
     ),
     # The line below a link began in the space before it.
     (r"(?<=>Solution to)(<a [^>]*>) ", r" \1"),
-    # A number that a run gave stands in a sentence with a minus sign.
-    (r'(<span class="pasted-text">|<p>The run gives <strong>)-(?=\d)', "\\1\N{MINUS SIGN}"),
     # An empty corner of a table heads nothing.
     (r'<th(?: class="head")?>(?:<p></p>)?</th>', "<td></td>"),
     # A label hid the words that one sees.
@@ -110,6 +108,9 @@ ON_SOME_PAGE = [
 PRINTED = re.compile(
     r'(?<=<div class="output )((?:stream|text_plain) highlight.*?<pre>)(.*?)(?=</pre>)', re.DOTALL
 )
+# A number that a run gave, in a sentence.
+GIVEN = re.compile(r'(?<=<span class="pasted-text">)[^<]+|(?<=<p>The run gives <strong>)[^<]+')
+HYPHEN = re.compile(r"(?<![\w.])-(?=\d)")
 COLUMNS = re.compile(r"\S {2,}(?=\S)")
 # The theme measures every cell to make it focusable, which lays out the whole page at once; the
 # book's attnbias.js does that for cells as they come into view.
@@ -152,6 +153,7 @@ def mended(page: str, counts: Counter) -> str:
         counts[pattern] += made
         if not made and (pattern, text) in ON_EVERY_PAGE:
             raise StaleEditError(pattern)
+    page = GIVEN.sub(lambda given: HYPHEN.sub("\N{MINUS SIGN}", given[0]), page)
     return PRINTED.sub(turning, page)
 
 

@@ -24,7 +24,7 @@ RAW = """<link href="../_static/styles/a.css?digest=1" rel="stylesheet" />
 <th class="head"><p></p></th><summary aria-label="Toggle hidden content">Show</summary>
 <button class="search-button__button" title="Search" aria-label="Search"></button>
 <section id="proof-content"></section><section id="proof-of-lemma"></section>
-<p>Solution to<a href="#a"> Exercise 1</a></p><span class="pasted-text">-1.5</span>
+<p>Solution to<a href="#a"> Exercise 1</a></p><span class="pasted-text">-1.5 to -1, 1e-5</span>
 <div role="doc-biblioentry"></div><input id="search-input"><p></p><input id="search-input">
 document.documentElement.dataset.mode = localStorage.getItem("mode") || "";
 document.documentElement.dataset.theme = localStorage.getItem("theme") || "";"""
@@ -65,7 +65,7 @@ def test_every_mend_is_made_once():
         'id="proof-of-lemma"': 1,
         'id="search-input"': 1,
         'Solution to <a href="#a">Exercise': 1,
-        "\N{MINUS SIGN}1.5": 1,
+        "\N{MINUS SIGN}1.5 to \N{MINUS SIGN}1, 1e-5": 1,
         "prefers-color-scheme": 1,
         "<script defer": 5,
         '<script type="module">': 1,

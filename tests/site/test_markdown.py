@@ -24,7 +24,7 @@ def told(text):
 def lost(page, text):
     """The numbers of a page that are missing in a text, or stand there in another order."""
     place, missing = 0, []
-    for number in PASTED.findall(page):
+    for number in PASTED.findall(page.replace("\N{MINUS SIGN}", "-")):  # the twin has the run's
         found = text.find(number, place)
         missing += [number] if found < 0 else []
         place = max(place, found)
