@@ -65,7 +65,7 @@ def facts(row: Row) -> str:
     for name, value in row.facts.items():
         words, _, unit = name.rpartition(" ")
         words, unit = (words, f" {unit}") if unit in UNITS else (name, "")
-        shown = number(value, unit) if type(value) in (int, float) else f"{value}"
+        shown = number(value, unit) if type(value) in (int, float) else str(value)
         said.append(words if value is True else f"{words} {shown}".strip())
     return ", ".join(said)
 

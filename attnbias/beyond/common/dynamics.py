@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import torch
 
 from ..._validate import require_type, short
 from ...dynamics.loop import iterate
 from ...dynamics.trace import Trace
-from ...errors import DivergedError, RangeError
+from ...errors import DivergedError, RangeError, ShapeError
 from ...rules import Descent, Gradient, Rule, Vector
 
 
@@ -49,6 +51,55 @@ def run(problem, rule: Descent, steps: int, maker: str, record, progress, checkp
             remedy="take a smaller step size",
         )
     return trace
+
+
+def one_of(trace: Trace, b: int) -> Trace:
+    """The run on one of several data sets that were trained at once."""
+    series = {name: values[:, b] for name, values in trace.series.items()}
+    return dataclasses.replace(trace, W=trace.W[:, b], series=series)
+
+
+def one_each(name: str, given, count: int) -> list:
+    """What is given for each of so many data sets; None of each by default.
+
+    Raises
+    ------
+    ShapeError
+    """
+    each = [None] * count if given is None else given
+    if len(each) != count:
+        wanted = f"{count} starts" if name == "W0" else f"{count} of them"
+        raise ShapeError(name, expected=wanted, got=str(len(each)), remedy="one a data set")
+    return each
+
+
+def require_one_shape(datas, shapes) -> None:
+    """Refuse data sets of which one has another shape than the first.
+
+    Raises
+    ------
+    ShapeError
+    """
+    for data, shape in zip(datas, shapes, strict=True):
+        if shape != shapes[0]:
+            raise ShapeError(
+                "datas",
+                expected=f"data sets of one shape, {datas[0]!r}",
+                got=repr(data),
+                remedy="train other shapes apart",
+            )
+
+
+def stacked(bases) -> torch.Tensor:
+    """(B, d^2, r) bases of spans, with columns of zeros to a common r."""
+    width = max(basis.shape[1] for basis in bases)
+    pad = torch.nn.functional.pad
+    return torch.stack([pad(basis, (0, width - basis.shape[1])) for basis in bases])
+
+
+def projected(basis: torch.Tensor, G: torch.Tensor) -> torch.Tensor:
+    """(B, d, d) matrices on the spans of (B, d^2, r) bases."""
+    return (basis @ (basis.mT @ G.flatten(1)[..., None])).reshape(G.shape)
 
 
 def split_rule(rule: Descent, rows, kind: type) -> Descent:

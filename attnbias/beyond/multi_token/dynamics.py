@@ -16,7 +16,16 @@ from ...errors import DtypeError, ShapeError
 from ...losses import Loss, as_loss
 from ...rules import Descent, Gradient
 from ..common.arguments import as_start, require_even, require_kind
-from ..common.dynamics import Stack, run, split_rule
+from ..common.dynamics import (
+    Stack,
+    one_each,
+    one_of,
+    projected,
+    require_one_shape,
+    run,
+    split_rule,
+    stacked,
+)
 from .data import Readout
 from .geometry import SeveralRows
 
@@ -158,10 +167,11 @@ def train_nonlinear_many(
 
 def _one(trace: Trace, b: int) -> Trace:
     """The run on one of the data sets."""
-    series = {name: values[:, b] for name, values in trace.series.items()}
-    if "log_factor" in series:
-        series["log_factor"] = series["log_factor"] * [1.0, -1.0]
-    return dataclasses.replace(trace, W=trace.W[:, b], series=series)
+    one = one_of(trace, b)
+    if "log_factor" not in one.series:
+        return one
+    ends = one.series["log_factor"] * [1.0, -1.0]
+    return dataclasses.replace(one, series=one.series | {"log_factor": ends})
 
 
 class Nonlinear(Stack):
@@ -181,20 +191,13 @@ class Nonlinear(Stack):
         self.q = torch.stack([data.queries.double() for data in datas])
         self.y = torch.stack([data.y.double() for data in datas])
         self.B, self.n, _, self.d = self.X.shape
-        zero = [None] * self.B if W0 is None else W0
-        if len(zero) != self.B:
-            raise ShapeError(
-                "W0", expected=f"{self.B} starts", got=str(len(zero)), remedy="one a data set"
-            )
-        self.start = torch.stack([as_start(W, (self.d, self.d), "(d, d)") for W in zero])
+        starts = one_each("W0", W0, self.B)
+        self.start = torch.stack([as_start(W, (self.d, self.d), "(d, d)") for W in starts])
         self.sets = torch.ones(self.X.shape[:3], dtype=torch.bool)
         self.identity: tuple[torch.Tensor, ...] = (self.X, self.K, self.q, self.y, self.start)
         if split is not None:
             self.sets = torch.stack([rows.sets for rows in split])
-            width = max(rows.basis.shape[1] for rows in split)
-            self.basis = torch.zeros(self.B, self.d**2, width, dtype=torch.float64)
-            for b, rows in enumerate(split):
-                self.basis[b, :, : rows.basis.shape[1]] = rows.basis
+            self.basis = stacked([rows.basis for rows in split])
             self.identity += (self.sets, self.basis)
 
     def gradient(self, W: torch.Tensor) -> Gradient:
@@ -216,10 +219,12 @@ class Nonlinear(Stack):
             return self.descent(*self._combine(sign, log_c, away, D), state=state)
         inside, low = self._combine(sign, log_c, away & self.sets, D)
         outside, high = self._combine(sign, log_c, ~self.sets, D)
-        in_F = self._in_F(outside)
-        rest = self.spread(low.exp()) * self._in_F(inside) + self.spread(high.exp()) * in_F
+        in_F = projected(self.basis, outside)
+        rest = (
+            self.spread(low.exp()) * projected(self.basis, inside) + self.spread(high.exp()) * in_F
+        )
         hard = outside - in_F
-        hard = hard - self._in_F(hard)
+        hard = hard - projected(self.basis, hard)
         least = self._factors(sign, log_c, W)
         return self.descent(hard, high, least=least, rest=rest, state=state)
 
@@ -228,11 +233,6 @@ class Nonlinear(Stack):
         c, shift = relative(sign, log_c.masked_fill(~mask, -torch.inf), (1, 2))
         folded = (c.masked_fill(~mask, 0.0)[..., None] * D).sum(dim=2)
         return folded.mT @ self.q / self.n, shift
-
-    def _in_F(self, G: torch.Tensor) -> torch.Tensor:
-        """Projection on the ties' span."""
-        flat = G.reshape(self.B, -1, 1)
-        return (self.basis @ (self.basis.mT @ flat)).reshape(G.shape)
 
     def _factors(self, sign, log_c, W) -> torch.Tensor:
         """(B, 2): the smallest log C_k = log weight + g_k, and minus the largest."""
@@ -254,13 +254,7 @@ class Nonlinear(Stack):
 def _require(datas, head, split) -> None:
     for data in datas:
         require_even(data, cross=True)
-        if data.X.shape != datas[0].X.shape:
-            raise ShapeError(
-                "datas",
-                expected="data sets of one shape",
-                got=repr(data),
-                remedy="train other shapes apart",
-            )
+    require_one_shape(datas, [data.X.shape for data in datas])
     require_kind("head", head, Readout, "TorchHead(function) for a function of your own")
     means = np.stack([data.X.double().mean(dim=1).numpy() for data in datas])
     if np.shape(head.value(means)) != means.shape[:2]:

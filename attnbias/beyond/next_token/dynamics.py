@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -12,10 +11,19 @@ from ..._validate import require_choice
 from ..._validate.sequences import listed
 from ...dynamics.softmax import relative, signed_excess
 from ...dynamics.trace import Trace
-from ...errors import RangeError, ShapeError
+from ...errors import RangeError
 from ...rules import Descent, Gradient
 from ..common.arguments import as_finite, as_start
-from ..common.dynamics import Stack, run, split_rule
+from ..common.dynamics import (
+    Stack,
+    one_each,
+    one_of,
+    projected,
+    require_one_shape,
+    run,
+    split_rule,
+    stacked,
+)
 from .data import NextTokenData, require_next_tokens
 from .geometry import PriorityRows, label_components, require_rows
 
@@ -147,28 +155,13 @@ def train_next_token_many(
     require_choice("loss", loss, LOSSES)
     rule = split_rule(rule, split, PriorityRows)
     counts = {"decoder": decoder, "W0": W0, "split": split}
-    lists = {name: _one_each(name, given, datas) for name, given in counts.items()}
+    lists = {name: one_each(name, given, len(datas)) for name, given in counts.items()}
     for data, rows in zip(datas, lists["split"], strict=True):
         if rows is not None:
             require_rows("split", rows, data)
     problem = NextTokens(datas, loss, **lists)
     trace = run(problem, rule, steps, "train_next_token", record, progress, checkpoint)
-    return [_one(trace, b) for b in range(len(datas))]
-
-
-def _one_each(name: str, given, datas) -> list:
-    each = [None] * len(datas) if given is None else given
-    if len(each) != len(datas):
-        raise ShapeError(
-            name, expected=f"{len(datas)} of them", got=str(len(each)), remedy="one a data set"
-        )
-    return each
-
-
-def _one(trace: Trace, b: int) -> Trace:
-    """The run on one of the data sets."""
-    series = {name: values[:, b] for name, values in trace.series.items()}
-    return dataclasses.replace(trace, W=trace.W[:, b], series=series)
+    return [one_of(trace, b) for b in range(len(datas))]
 
 
 class NextTokens(Stack):
@@ -177,7 +170,7 @@ class NextTokens(Stack):
     name = "next token"
 
     def __init__(self, datas, loss: str, decoder, W0, split) -> None:
-        _require_one_shape(datas)
+        require_one_shape(datas, [(data.V, data.d, *data.sequences.shape) for data in datas])
         self.loss = loss
         self.E = torch.stack([data.embeddings for data in datas])
         self.label = torch.stack([data.labels for data in datas])[..., None]
@@ -194,7 +187,7 @@ class NextTokens(Stack):
         shape = (datas[0].d, datas[0].d)
         self.start = torch.stack([as_start(start, shape, "(d, d)") for *_, start in pairs])
         sequences = torch.stack([data.sequences for data in datas])
-        self.basis: Any = None if split[0] is None else _stacked([rows.basis for rows in split])
+        self.basis: Any = None if split[0] is None else stacked([rows.basis for rows in split])
         kept = [each for each in (self.costs, self.basis) if each is not None]
         self.identity = (self.E, sequences, self.label, self.start, *kept)
 
@@ -219,8 +212,8 @@ class NextTokens(Stack):
         # Rows within components have no part across F. Left in, the rounding of theirs would
         # drown the others as soon as these weigh less than 1e-16.
         hard, high = self._combine(log_c, sign, self.across)
-        rest = self.spread(low.exp()) * self._in_F(whole)
-        return self.descent(hard - self._in_F(hard), high, rest=rest, state=state)
+        rest = self.spread(low.exp()) * projected(self.basis, whole)
+        return self.descent(hard - projected(self.basis, hard), high, rest=rest, state=state)
 
     def _combine(self, log_c, sign, mask) -> tuple[torch.Tensor, torch.Tensor]:
         """From the tokens in `mask`."""
@@ -228,10 +221,6 @@ class NextTokens(Stack):
         c = c.masked_fill(~mask, 0.0)
         c = c.scatter_add(2, self.label, -c.sum(dim=2, keepdim=True))
         return -self.E.mT @ c.mT @ self.EQ / c.shape[1], shift
-
-    def _in_F(self, G: torch.Tensor) -> torch.Tensor:
-        """The projection on the ties' span, in which the equalities are settled."""
-        return (self.basis @ (self.basis.mT @ G.flatten(1)[..., None])).reshape(G.shape)
 
     def _cross_entropy(self, log_s, costs):
         """Log and sign of c (B, n, V), and the mean losses."""
@@ -246,28 +235,6 @@ class NextTokens(Stack):
         """W, the losses, and the attention on labels."""
         loss, retrieved = gradient.state
         return {"W": W, "loss": loss, "retrieved": retrieved}
-
-
-def _stacked(bases) -> torch.Tensor:
-    """(B, d^2, r) bases of spans, with columns of zeros to a common r."""
-    width = max(basis.shape[1] for basis in bases)
-    pad = torch.nn.functional.pad
-    return torch.stack([pad(basis, (0, width - basis.shape[1])) for basis in bases])
-
-
-def _require_one_shape(datas) -> None:
-    for data in datas:
-        if (data.V, data.d, *data.sequences.shape) != (
-            datas[0].V,
-            datas[0].d,
-            *datas[0].sequences.shape,
-        ):
-            raise ShapeError(
-                "datas",
-                expected=f"data sets of one shape, {datas[0]!r}",
-                got=repr(data),
-                remedy="train other shapes apart",
-            )
 
 
 def _decoder(data, loss, decoder):
